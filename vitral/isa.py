@@ -1,0 +1,721 @@
+"""The instruction set: every field, its bits and its meaning, for any core configuration.
+
+The base profile is VTA HW_VER 0.0.2 bit for bit; the Vitral profile adds meanings in encodings
+that VTA leaves unused. Decoders, simulators, assembler and the ISA page are computed from the
+tables here; no other file knows a bit position.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property, lru_cache
+
+from vitral.config import CoreConfig
+from vitral.errors import ConfigError, IsaError
+
+__all__ = [
+    "Advance",
+    "Alu",
+    "AluOp",
+    "Cause",
+    "Config",
+    "ConfigRegister",
+    "DecodeError",
+    "Field",
+    "Finish",
+    "Format",
+    "Gemm",
+    "INSN_BITS",
+    "Instruction",
+    "InstructionSet",
+    "Load",
+    "Memory",
+    "Opcode",
+    "PARAM_FIELDS",
+    "Profile",
+    "Rounding",
+    "Stage",
+    "Store",
+    "UOP_BITS",
+    "Uop",
+    "queue_of",
+]
+
+INSN_BITS = 128
+WORD_BITS = 64
+UOP_BITS = 32
+ITER_BITS = 14
+REQUANT_SHIFT_MAX = 255
+
+
+class Opcode(IntEnum):
+    LOAD = 0
+    STORE = 1
+    GEMM = 2
+    FINISH = 3
+    ALU = 4
+    CONFIG = 5
+
+
+class Memory(IntEnum):
+    """Memory ids; the base-address registers are numbered alike."""
+
+    UOP = 0
+    WGT = 1
+    INP = 2
+    ACC = 3
+    OUT = 4
+    ACC_8BIT = 5
+    PARAM = 6
+
+
+class AluOp(IntEnum):
+    MIN = 0
+    MAX = 1
+    ADD = 2
+    SHR = 3
+    MUL = 4
+
+
+class Stage(IntEnum):
+    LOAD = 0
+    COMPUTE = 1
+    STORE = 2
+
+
+class ConfigRegister(IntEnum):
+    """Registers a CONFIG instruction can write, as stage * 128 + number. All are 0 at launch."""
+
+    INP_PAD = Stage.LOAD * 128 + 0
+    WGT_PAD = Stage.LOAD * 128 + 1
+    ACC_PAD = Stage.COMPUTE * 128 + 0
+
+
+class Rounding(IntEnum):
+    """How a requantising STORE rounds; `vitral.sim.reference.requantize` is the definition."""
+
+    HALF_EVEN = 0
+    HALF_UP = 1
+    DOUBLE = 2
+    FLOAT32 = 3
+
+
+class Advance(IntEnum):
+    """When a requantising STORE moves on to the next parameter entry."""
+
+    NONE = 0
+    ROW = 1
+    ELEMENT = 2
+
+
+class Profile(IntEnum):
+    VTA = 0
+    VITRAL = 1
+
+
+class Cause(IntEnum):
+    """Error status. The texts of `Cause.text` say what happened in a few words."""
+
+    NONE = 0
+    UNDEFINED_OPCODE = 1
+    UNDEFINED_FIELD = 2
+    RESERVED_BITS = 3
+    SRAM_BOUNDS = 4
+    DRAM_BOUNDS = 5
+    INDEX_OVERFLOW = 6
+    PARAM_BOUNDS = 7
+    BUS_READ = 8
+    BUS_WRITE = 9
+    TOKENS_LEFT = 10
+    NO_FINISH = 11
+    FINISH_NOT_LAST = 12
+    EMPTY_PROGRAM = 13
+    BUS_HUNG = 14
+
+    @property
+    def text(self) -> str:
+        return _CAUSE_TEXT[self]
+
+
+_CAUSE_TEXT = {
+    Cause.NONE: "no error",
+    Cause.UNDEFINED_OPCODE: "undefined opcode",
+    Cause.UNDEFINED_FIELD: "undefined memory, ALU operation, rounding or register",
+    Cause.RESERVED_BITS: "reserved bits set",
+    Cause.SRAM_BOUNDS: "on-chip memory range out of bounds",
+    Cause.DRAM_BOUNDS: "DRAM address outside the limits",
+    Cause.INDEX_OVERFLOW: "micro-op or element index out of bounds",
+    Cause.PARAM_BOUNDS: "parameter index out of bounds",
+    Cause.BUS_READ: "bus error on a read",
+    Cause.BUS_WRITE: "bus error on a write",
+    Cause.TOKENS_LEFT: "dependency tokens left at FINISH",
+    Cause.NO_FINISH: "program ends without FINISH",
+    Cause.FINISH_NOT_LAST: "FINISH is not the last instruction",
+    Cause.EMPTY_PROGRAM: "empty program",
+    Cause.BUS_HUNG: "memory bus does not answer",
+}
+
+
+class DecodeError(IsaError):
+    """A word that is no instruction; `cause` is the status the core reports for it."""
+
+    def __init__(self, cause: Cause, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+@dataclass(frozen=True, kw_only=True)
+class Instruction:
+    """Flags common to all: tokens popped before and pushed after, from or to the neighbours."""
+
+    pop_prev: bool = False
+    pop_next: bool = False
+    push_prev: bool = False
+    push_next: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(Instruction):
+    """2-D copy from DRAM to an on-chip memory, padded on four sides. Sizes in elements.
+
+    Writes ``(y_pad_0 + y_size + y_pad_1) * (x_pad_0 + x_size + x_pad_1)`` elements from
+    `sram_base` on. `x_size` or `y_size` 0 is a NOP that moves tokens. `pad_value` selects the
+    pad register of that memory instead of 0.
+    """
+
+    memory: Memory
+    sram_base: int = 0
+    dram_base: int = 0
+    y_size: int = 0
+    x_size: int = 0
+    x_stride: int = 0
+    y_pad_0: int = 0
+    y_pad_1: int = 0
+    x_pad_0: int = 0
+    x_pad_1: int = 0
+    pad_value: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store(Instruction):
+    """2-D copy from ACC to DRAM: low 8 bits (OUT), requantised to 8 bits (OUT), or int32 (ACC)."""
+
+    memory: Memory = Memory.OUT
+    sram_base: int = 0
+    dram_base: int = 0
+    y_size: int = 0
+    x_size: int = 0
+    x_stride: int = 0
+    requant: bool = False
+    rounding: Rounding = Rounding.HALF_EVEN
+    advance: Advance = Advance.NONE
+    param_base: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gemm(Instruction):
+    """``acc[dst] += inp[src] . wgt[wgt]^T`` over two loops and a range of micro-ops.
+
+    `reset` writes 0 instead; `overwrite` writes the product instead of adding it (`reset` wins).
+    """
+
+    reset: bool = False
+    uop_bgn: int = 0
+    uop_end: int = 0
+    iter_out: int = 0
+    iter_in: int = 0
+    dst_factor_out: int = 0
+    dst_factor_in: int = 0
+    src_factor_out: int = 0
+    src_factor_in: int = 0
+    wgt_factor_out: int = 0
+    wgt_factor_in: int = 0
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alu(Instruction):
+    """``acc[dst] = op(acc[dst], imm or acc[src])`` over two loops and a range of micro-ops."""
+
+    uop_bgn: int = 0
+    uop_end: int = 0
+    iter_out: int = 0
+    iter_in: int = 0
+    dst_factor_out: int = 0
+    dst_factor_in: int = 0
+    src_factor_out: int = 0
+    src_factor_in: int = 0
+    alu_opcode: AluOp = AluOp.MIN
+    use_imm: bool = False
+    imm: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finish(Instruction):
+    """Last instruction: waits until every stage is idle and every write acknowledged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Instruction):
+    """Writes a 32-bit register of a stage, in that stage's queue."""
+
+    stage: Stage = Stage.LOAD
+    register: int = 0
+    value: int = 0
+
+
+@dataclass(frozen=True)
+class Uop:
+    """One micro-op: element indices, to which the loops add their factors. ALU has no `wgt`."""
+
+    dst: int = 0
+    src: int = 0
+    wgt: int = 0
+
+
+def queue_of(insn: Instruction) -> Stage:
+    """The stage whose queue an instruction goes to."""
+    match insn:
+        case Load(memory=Memory.INP | Memory.WGT):
+            return Stage.LOAD
+        case Load(memory=Memory.PARAM) | Store():
+            return Stage.STORE
+        case Config(stage=stage):
+            return stage
+        case _:
+            return Stage.COMPUTE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """`width` bits at bit `low`; two's complement when `signed`; `profile` that defines it."""
+
+    name: str
+    low: int
+    width: int
+    meaning: str
+    signed: bool = False
+    profile: Profile = Profile.VTA
+
+    @property
+    def high(self) -> int:
+        return self.low + self.width - 1
+
+    @property
+    def mask(self) -> int:
+        return ((1 << self.width) - 1) << self.low
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Smallest and largest value that fits."""
+        if self.signed:
+            return -(1 << (self.width - 1)), (1 << (self.width - 1)) - 1
+        return 0, (1 << self.width) - 1
+
+    def extract(self, word: int) -> int:
+        value = (word & self.mask) >> self.low
+        return value - (1 << self.width) if self.signed and value > self.range[1] else value
+
+    def insert(self, value: int, owner: str) -> int:
+        low, high = self.range
+        if not low <= value <= high:
+            raise IsaError(f"{owner}: {self.name} must be {low}..{high}, got {value}")
+        return (value << self.low) & self.mask
+
+
+@dataclass(frozen=True)
+class Format:
+    """An encoding: a name, its fields in bit order, and the total width in bits."""
+
+    name: str
+    fields: tuple[Field, ...]
+    width: int = INSN_BITS
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __getitem__(self, name: str) -> Field:
+        return self._by_name[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    @cached_property
+    def _by_name(self) -> dict[str, Field]:
+        return {field.name: field for field in self.fields}
+
+    def used_mask(self, profile: Profile) -> int:
+        """Bits that a profile gives a meaning; the rest is ignored (VTA) or reserved (Vitral)."""
+        return sum(field.mask for field in self.fields if field.profile <= profile)
+
+    def check(self) -> "Format":
+        used = 0
+        for field in self.fields:
+            if used & field.mask:
+                raise ConfigError(
+                    f"{self.name}: {field.name} needs bits {field.high}:{field.low}, which other"
+                    " fields already use; choose larger micro-op or smaller other buffers"
+                )
+            used |= field.mask
+        if used >> self.width:
+            raise ConfigError(
+                f"{self.name} needs {used.bit_length()} bits, an encoding has {self.width};"
+                " choose smaller buffers or a larger block"
+            )
+        return self
+
+
+class _Packer:
+    """Lays fields out as C compilers do: in order, never across a 64-bit word boundary."""
+
+    def __init__(self) -> None:
+        self.fields: list[Field] = []
+        self.position = 0
+
+    def add(
+        self,
+        name: str,
+        width: int,
+        meaning: str,
+        *,
+        signed: bool = False,
+        at: int | None = None,
+        profile: Profile = Profile.VTA,
+    ) -> "_Packer":
+        low = self.position if at is None else at
+        if low % WORD_BITS + width > WORD_BITS:
+            low += WORD_BITS - low % WORD_BITS
+        self.fields.append(
+            Field(name=name, low=low, width=width, meaning=meaning, signed=signed, profile=profile)
+        )
+        self.position = low + width
+        return self
+
+    def format(self, name: str, width: int = INSN_BITS) -> Format:
+        return Format(name, tuple(self.fields), width).check()
+
+
+def _header() -> _Packer:
+    return (
+        _Packer()
+        .add("opcode", 3, "operation")
+        .add("pop_prev", 1, "wait for a token from the previous stage")
+        .add("pop_next", 1, "wait for a token from the next stage")
+        .add("push_prev", 1, "give a token to the previous stage afterwards")
+        .add("push_next", 1, "give a token to the next stage afterwards")
+    )
+
+
+def _memory_header() -> _Packer:
+    return (
+        _header()
+        .add("memory", 3, "memory id")
+        .add("sram_base", 16, "first on-chip element")
+        .add("dram_base", 32, "first DRAM element, added to the memory's base address")
+    )
+
+
+def _sizes(packer: _Packer) -> _Packer:
+    return (
+        packer.add("y_size", 16, "rows", at=WORD_BITS)
+        .add("x_size", 16, "elements per row")
+        .add("x_stride", 16, "elements between the starts of two DRAM rows")
+    )
+
+
+def _load_format() -> Format:
+    packer = _memory_header()
+    packer.add("pad_value", 1, "pad with the memory's pad register", profile=Profile.VITRAL)
+    _sizes(packer)
+    for name, side in (("y_pad_0", "above"), ("y_pad_1", "below")):
+        packer.add(name, 4, f"pad rows {side}")
+    for name, side in (("x_pad_0", "left of"), ("x_pad_1", "right of")):
+        packer.add(name, 4, f"pad elements {side} each row")
+    return packer.format("LOAD")
+
+
+def _store_format() -> Format:
+    packer = _memory_header()
+    packer.add("requant", 1, "requantise with the parameter memory", profile=Profile.VITRAL)
+    packer.add("rounding", 2, "rounding mode", profile=Profile.VITRAL)
+    packer.add("advance", 2, "next parameter entry per row or element", profile=Profile.VITRAL)
+    _sizes(packer)
+    packer.add("param_base", 16, "first parameter entry", profile=Profile.VITRAL)
+    return packer.format("STORE")
+
+
+def _loop_header(config: CoreConfig) -> _Packer:
+    bits = config.layout.uop_index_bits
+    return (
+        _header()
+        .add("reset", 1, "write 0 (GEMM; ALU ignores it)")
+        .add("uop_bgn", bits, "first micro-op")
+        .add("uop_end", bits + 1, "one past the last micro-op")
+        .add("iter_out", ITER_BITS, "outer loop count")
+        .add("iter_in", ITER_BITS, "inner loop count")
+    )
+
+
+def _gemm_format(config: CoreConfig) -> Format:
+    layout = config.layout
+    packer = _loop_header(config)
+    for name, bits in (
+        ("dst", layout.acc_index_bits),
+        ("src", layout.inp_index_bits),
+        ("wgt", layout.wgt_index_bits),
+    ):
+        packer.add(f"{name}_factor_out", bits, f"added to {name} per outer iteration")
+        packer.add(f"{name}_factor_in", bits, f"added to {name} per inner iteration")
+    packer.add(
+        "overwrite",
+        1,
+        "write the product instead of adding it",
+        at=WORD_BITS - 1,
+        profile=Profile.VITRAL,
+    )
+    return packer.format("GEMM")
+
+
+def _alu_format(config: CoreConfig) -> Format:
+    packer = _loop_header(config)
+    packer.fields = [field for field in packer.fields if field.name != "reset"]
+    for name in ("dst", "src"):
+        bits = config.layout.acc_index_bits
+        packer.add(f"{name}_factor_out", bits, f"added to {name} per outer iteration")
+        packer.add(f"{name}_factor_in", bits, f"added to {name} per inner iteration")
+    packer.add("alu_opcode", 3, "ALU operation")
+    packer.add("use_imm", 1, "second operand is the immediate")
+    packer.add("imm", 16, "immediate, sign-extended", signed=True)
+    return packer.format("ALU")
+
+
+def _config_format() -> Format:
+    packer = _header()
+    packer.add("stage", 2, "stage whose register is written", profile=Profile.VITRAL)
+    packer.add("register", 7, "number of the register", profile=Profile.VITRAL)
+    packer.add("value", 32, "value", at=WORD_BITS, signed=True, profile=Profile.VITRAL)
+    return packer.format("CONFIG")
+
+
+def _uop_format(name: str, fields: tuple[tuple[str, int, str], ...]) -> Format:
+    packer = _Packer()
+    for field, width, meaning in fields:
+        packer.add(field, width, meaning)
+    return packer.format(name, UOP_BITS)
+
+
+def _param_format() -> Format:
+    packer = _Packer()
+    packer.add("bias", 32, "int32, added to the accumulator (33-bit sum)", signed=True)
+    packer.add("mult", 31, "unsigned multiplier")
+    packer.add("shift", 8, "unsigned right shift of the product", at=64)
+    packer.add("zero_point", 16, "int16, added after rounding", at=80, signed=True)
+    packer.add("low", 16, "int16, smallest result", signed=True)
+    packer.add("high", 16, "int16, largest result", signed=True)
+    return packer.format("PARAM lane")
+
+
+PARAM_FIELDS = _param_format()
+"""One lane (output channel) of a parameter entry: 16 bytes, little endian."""
+
+_INSN_CLASS: dict[Opcode, type[Instruction]] = {
+    Opcode.LOAD: Load,
+    Opcode.STORE: Store,
+    Opcode.GEMM: Gemm,
+    Opcode.FINISH: Finish,
+    Opcode.ALU: Alu,
+    Opcode.CONFIG: Config,
+}
+_OPCODE = {cls: opcode for opcode, cls in _INSN_CLASS.items()}
+_FIELD_TYPES = {
+    "pop_prev": bool,
+    "pop_next": bool,
+    "push_prev": bool,
+    "push_next": bool,
+    "reset": bool,
+    "overwrite": bool,
+    "use_imm": bool,
+    "requant": bool,
+    "pad_value": bool,
+    "memory": Memory,
+    "alu_opcode": AluOp,
+    "rounding": Rounding,
+    "advance": Advance,
+    "stage": Stage,
+}
+_LOADABLE = {
+    Profile.VTA: {Memory.UOP, Memory.WGT, Memory.INP, Memory.ACC, Memory.ACC_8BIT},
+    Profile.VITRAL: {
+        Memory.UOP,
+        Memory.WGT,
+        Memory.INP,
+        Memory.ACC,
+        Memory.ACC_8BIT,
+        Memory.PARAM,
+    },
+}
+_STORABLE = {Profile.VTA: {Memory.OUT}, Profile.VITRAL: {Memory.OUT, Memory.ACC}}
+_PADDABLE = {Memory.INP, Memory.WGT, Memory.ACC, Memory.ACC_8BIT}
+_UNUSED_TOKENS = {
+    Stage.LOAD: ("pop_prev", "push_prev"),
+    Stage.COMPUTE: (),
+    Stage.STORE: ("pop_next", "push_next"),
+}
+
+
+class InstructionSet:
+    """Formats, encoder and decoder of one configuration.
+
+    Use :meth:`of`, which keeps one instance per configuration.
+
+    Raises
+    ------
+    ConfigError
+        When an instruction does not fit 128 bits or a micro-op 32.
+    """
+
+    def __init__(self, config: CoreConfig) -> None:
+        layout = config.layout
+        self.config = config
+        self.load = _load_format()
+        self.store = _store_format()
+        self.gemm = _gemm_format(config)
+        self.alu = _alu_format(config)
+        self.finish = _header().format("FINISH")
+        self.configure = _config_format()
+        self.gemm_uop = _uop_format(
+            "GEMM micro-op",
+            (
+                ("dst", layout.acc_index_bits, "ACC element"),
+                ("src", layout.inp_index_bits, "INP element"),
+                ("wgt", layout.wgt_index_bits, "WGT element"),
+            ),
+        )
+        self.alu_uop = _uop_format(
+            "ALU micro-op",
+            (
+                ("dst", layout.acc_index_bits, "ACC element, also first operand"),
+                ("src", layout.acc_index_bits, "ACC element, second operand"),
+            ),
+        )
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(config: CoreConfig) -> "InstructionSet":
+        return InstructionSet(config)
+
+    def format_of(self, opcode: Opcode) -> Format:
+        return {
+            Opcode.LOAD: self.load,
+            Opcode.STORE: self.store,
+            Opcode.GEMM: self.gemm,
+            Opcode.FINISH: self.finish,
+            Opcode.ALU: self.alu,
+            Opcode.CONFIG: self.configure,
+        }[opcode]
+
+    def encode(self, insn: Instruction, profile: Profile = Profile.VITRAL) -> int:
+        """The 128-bit word of an instruction.
+
+        Raises
+        ------
+        IsaError
+            When a field is out of range or the profile does not have the instruction.
+        """
+        opcode = _OPCODE[type(insn)]
+        name = opcode.name
+        word = int(opcode)
+        for field in self.format_of(opcode):
+            if field.name == "opcode":
+                continue
+            word |= field.insert(int(getattr(insn, field.name)), name)
+        if self.decode(word, profile) != insn:
+            raise IsaError(f"{name} has fields that the {profile.name} profile does not know")
+        return word
+
+    def decode(self, word: int, profile: Profile = Profile.VITRAL) -> Instruction:
+        """The instruction of a 128-bit word.
+
+        Raises
+        ------
+        DecodeError
+            For an undefined opcode, then an undefined field, then reserved bits.
+        """
+        code = word & 7
+        last = Opcode.ALU if profile is Profile.VTA else Opcode.CONFIG
+        if code > last:
+            raise DecodeError(Cause.UNDEFINED_OPCODE, f"undefined opcode {code}")
+        opcode = Opcode(code)
+        values = self._field_values(opcode, word, profile)
+        insn = _INSN_CLASS[opcode](**values)  # pyright: ignore[reportArgumentType]  # cast above
+        _check_combination(insn, profile)
+        return self._check_reserved(opcode, insn, word, profile)
+
+    def _field_values(self, opcode: Opcode, word: int, profile: Profile) -> dict[str, int]:
+        values: dict[str, int] = {}
+        for field in self.format_of(opcode):
+            if field.profile > profile or field.name == "opcode":
+                continue
+            kind = _FIELD_TYPES.get(field.name, int)
+            raw = field.extract(word)
+            try:
+                values[field.name] = kind(raw)
+            except ValueError:
+                raise DecodeError(
+                    Cause.UNDEFINED_FIELD, f"{opcode.name}: undefined {field.name} {raw}"
+                ) from None
+        return values
+
+    def _check_reserved(
+        self, opcode: Opcode, insn: Instruction, word: int, profile: Profile
+    ) -> Instruction:
+        unused = _UNUSED_TOKENS[queue_of(insn)]
+        if profile is Profile.VTA:
+            return replace(insn, **dict.fromkeys(unused, False))
+        fmt = self.format_of(opcode)
+        spare = word & ~fmt.used_mask(profile)
+        for name in (*unused, *_reserved_fields(insn)):
+            spare |= word & fmt[name].mask
+        if spare:
+            low = (spare & -spare).bit_length() - 1
+            raise DecodeError(Cause.RESERVED_BITS, f"{opcode.name}: reserved bit {low} is set")
+        return insn
+
+    def encode_uop(self, uop: Uop, *, alu: bool = False) -> int:
+        """The 32-bit word of a micro-op, in the GEMM or the ALU form."""
+        fmt = self.alu_uop if alu else self.gemm_uop
+        if alu and uop.wgt:
+            raise IsaError(f"ALU micro-op: wgt must be 0, got {uop.wgt}")
+        return sum(field.insert(getattr(uop, field.name), fmt.name) for field in fmt)
+
+    def decode_uop(self, word: int, *, alu: bool = False) -> Uop:
+        fmt = self.alu_uop if alu else self.gemm_uop
+        return Uop(**{field.name: field.extract(word) for field in fmt})
+
+
+def _check_combination(insn: Instruction, profile: Profile) -> None:
+    match insn:
+        case Load(memory=memory, pad_value=pad_value):
+            if memory not in _LOADABLE[profile]:
+                raise DecodeError(Cause.UNDEFINED_FIELD, f"LOAD: {memory.name} cannot be loaded")
+            if pad_value and memory not in _PADDABLE:
+                raise DecodeError(Cause.UNDEFINED_FIELD, f"LOAD: {memory.name} has no pad register")
+        case Store(memory=memory, requant=requant):
+            if memory not in _STORABLE[profile]:
+                raise DecodeError(Cause.UNDEFINED_FIELD, f"STORE: {memory.name} cannot be stored")
+            if requant and memory is not Memory.OUT:
+                raise DecodeError(Cause.UNDEFINED_FIELD, "STORE: only OUT can be requantised")
+        case Config(stage=stage, register=register):
+            if stage * 128 + register not in set(ConfigRegister):
+                raise DecodeError(
+                    Cause.UNDEFINED_FIELD, f"CONFIG: {stage.name} has no register {register}"
+                )
+        case _:
+            pass
+
+
+def _reserved_fields(insn: Instruction) -> tuple[str, ...]:
+    """Fields that the Vitral profile wants 0 in this very instruction."""
+    if isinstance(insn, Store) and not insn.requant:
+        return ("rounding", "advance", "param_base")
+    return ()
