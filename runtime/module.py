@@ -1,0 +1,138 @@
+"""A compiled network as data: steps on the CPU and programs for the accelerator.
+
+Tensors between steps are numpy arrays known by name. Quantized tensors are int8 throughout; uint8
+tensors of the model are held as value - 128 and converted by the edge steps.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.config import CoreConfig
+
+__all__ = [
+    "ArenaTensor",
+    "CpuStep",
+    "Layer",
+    "Module",
+    "Segment",
+    "Step",
+    "TensorInfo",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorInfo:
+    """An input or output of the model as callers see it.
+
+    `scale` and `zero_point` describe the quantized form where there is one.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None = None
+    zero_point: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuStep:
+    """An operator of `vitral.runtime.cpu`.
+
+    `attributes` are JSON values; `constants` are names in `Module.arrays`, passed after the
+    tensors. `exact` is False for float islands, which are outside the byte promise.
+    """
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    constants: tuple[str, ...] = ()
+    macs: int = 0
+    exact: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArenaTensor:
+    """Where a segment's input or output lies in the arena.
+
+    `shape` is (N, C, H, W) in real channels. In the arena it is int8
+    (N / batch, ceil(C / block), H', W', batch, block) from byte `offset` on, where H', W' include
+    `pads` (top, left, bottom, right) of value `pad_value`; missing channels are 0.
+    """
+
+    name: str
+    offset: int
+    shape: tuple[int, int, int, int]
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    pad_value: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A layer of a segment for the profile.
+
+    `first` and `last` number its instructions in the segment. `read_bytes` and `write_bytes` are
+    what it must move at least (every needed input, weight, parameter and output byte once).
+    """
+
+    name: str
+    op: str
+    macs: int
+    first: int
+    last: int
+    read_bytes: int
+    write_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """One program: instructions at arena byte `insn_offset`, inputs written before, outputs after."""
+
+    name: str
+    insn_offset: int
+    insn_count: int
+    inputs: tuple[ArenaTensor, ...]
+    outputs: tuple[ArenaTensor, ...]
+    layers: tuple[Layer, ...]
+
+
+Step = CpuStep | Segment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    """A compiled network.
+
+    Parameters
+    ----------
+    config : CoreConfig
+        The core it is compiled for; `config.digest` is checked against the device's.
+    inputs, outputs : tuple of TensorInfo
+        What `Session.run` takes and gives, in the model's order.
+    steps : tuple of Step
+        In execution order.
+    arrays : mapping
+        Constants of CPU steps.
+    arena_bytes : int
+        Size of the one DRAM region that a device allocates; 4096-byte aligned.
+    image : mapping from byte offset to uint8 array
+        Initial contents: instructions, micro-ops, weights, parameters, constant padding.
+    macs : int
+        Of the float graph, all operators.
+    notices : tuple of str
+        What runs on the CPU and why, folded biases, and the like.
+    """
+
+    config: CoreConfig
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    steps: tuple[Step, ...]
+    arrays: Mapping[str, npt.NDArray]
+    arena_bytes: int
+    image: Mapping[int, npt.NDArray[np.uint8]]
+    macs: int
+    notices: tuple[str, ...] = ()
