@@ -1,0 +1,40 @@
+# Thin by design: `make help` lists the targets.
+PYTHON ?= python3
+PYTEST_WORKERS ?= 2
+N ?= 2000
+PY := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format fuzz docs clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: .venv/ready ## make .venv with everything needed
+.venv/ready: pyproject.toml constraints.txt scripts/setup.sh
+	PYTHON=$(PYTHON) sh scripts/setup.sh
+	touch $@
+
+demo: setup ## compile a trained digit network and run it on the RTL simulator
+	$(PY) examples/digits/demo.py
+
+test: lint ## lint, types and all tests
+	$(PY) -m pytest -q -n $(PYTEST_WORKERS) --dist loadgroup
+
+lint: setup ## ruff and pyright
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright
+
+format: setup ## rewrite the sources in the project's format
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+fuzz: setup ## N random programs, reference against fsim and tsim (make fuzz N=10000)
+	cd tests && ../$(PY) -m programs --n $(N) --devices fsim,tsim
+
+docs: setup ## rewrite the generated pages under docs/
+	$(PY) -m vitral.isa_page
+
+clean: ## remove .venv and caches in this folder
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
