@@ -3,7 +3,7 @@
     expected = oracle.evaluate("model.onnx", {"image": x})
     report = oracle.compare(expected, actual, names=["logits"])
 
-It walks the ONNX protobuf and imports numpy, onnx and the standard library only. The law it follows:
+It walks the ONNX protobuf and imports numpy, onnx and the standard library only. Its law:
 
 * Conv, Gemm, MatMul, ConvTranspose (QLinear forms, and DQ -> op -> [Relu|Clip] -> Q): A = exact sum
   with zero points and bias, checked to fit int32; m[o] = fl32(fl32(xs * ws[o]) / ys);

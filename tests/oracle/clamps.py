@@ -52,7 +52,7 @@ def clamp_values(
             if output in clamped or int(zero) == _lowest(zero):
                 clamped.add(output)
                 found[output] = int(zero)
-        elif source_clamped and node.inputs[0] in found:
+        elif source_clamped and node.inputs[0] in found and node.op != "DequantizeLinear":
             found[output] = found[node.inputs[0]]
     return found
 

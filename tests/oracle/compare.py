@@ -78,8 +78,8 @@ def compare(
     `clamps` gives, by tensor name, the value that a Relu or Clip piles elements on (see
     `oracle.clamp_values`); elements there are left out of the collapse rule.
 
-    Raises AssertionError in one line when there is nothing to compare, a tensor is missing, a dtype,
-    a shape or a byte differs, or a tensor is collapsed and not allowed to be.
+    Raises AssertionError in one line when there is nothing to compare, a tensor is missing, a
+    dtype, a shape or a byte differs, or a tensor is collapsed and not allowed to be.
     """
     chosen = list(expected) if names is None else list(names)
     if not chosen or not sum(expected[n].size for n in chosen if n in expected):

@@ -56,13 +56,10 @@ def _unsqueeze(node: Node, args: Sequence[Value | None]) -> Value:
 def _concat(node: Node, args: Sequence[Value | None]) -> Value:
     """Integers stay integers when every input has the same parameters, else float32."""
     values = [v for v in args if v is not None]
-    axis = node.get("axis", 1)
-    first = values[0]
-    quantized = [v for v in values if isinstance(v, Dequantized) and v.params.axis is None]
-    if isinstance(first, Dequantized) and len(quantized) == len(values):
-        if all(_same(first, v) for v in quantized):
-            data = np.concatenate([v.data for v in quantized], axis=axis)
-            return Dequantized(data=data, params=first.params)
+    axis, first = node.get("axis", 1), values[0]
+    same = [v.data for v in values if isinstance(v, Dequantized) and _same(first, v)]
+    if isinstance(first, Dequantized) and len(same) == len(values):
+        return Dequantized(data=np.concatenate(same, axis=axis), params=first.params)
     return np.concatenate([materialise(v) for v in values], axis=axis)
 
 
@@ -74,7 +71,10 @@ def _qlinear_concat(node: Node, args: Sequence[Value | None]) -> Value:
     return quantize(joined, params, node.unrounded)
 
 
-def _same(a: Dequantized, b: Dequantized) -> bool:
+def _same(a: Value, b: Dequantized) -> bool:
+    """Whether both have the same scale, zero point and type per tensor."""
+    if not isinstance(a, Dequantized) or a.params.axis is not None or b.params.axis is not None:
+        return False
     p, q = a.params, b.params
     return (p.scale, p.zero_point, p.dtype) == (q.scale, q.zero_point, q.dtype)
 

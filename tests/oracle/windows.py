@@ -14,7 +14,7 @@ __all__ = ["Geometry", "geometry"]
 class Geometry:
     """Window geometry; every tuple has one entry per spatial dimension.
 
-    `tail` is the end padding that the attributes ask for; `excess` is what ceil mode adds behind it.
+    `tail` is the end padding that the attributes ask for; ceil mode adds `excess` behind it.
     """
 
     kernel: tuple[int, ...]
