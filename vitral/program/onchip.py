@@ -44,14 +44,14 @@ class OnChip:
 
     @classmethod
     def zeros(cls, config: CoreConfig) -> "OnChip":
-        return cls(
-            **{name: np.zeros(shape, kind) for name, (kind, shape) in _forms(config).items()}
-        )
+        forms = _forms(config).items()
+        arrays: Any = {name: np.zeros(shape, kind) for name, (kind, shape) in forms}
+        return cls(**arrays)
 
     @classmethod
     def random(cls, config: CoreConfig, rng: np.random.Generator) -> "OnChip":
         """Every byte random, as after power-up."""
-        arrays: dict[str, Any] = {}
+        arrays: Any = {}
         for name, (kind, shape) in _forms(config).items():
             size = int(np.prod(shape)) * np.dtype(kind).itemsize
             arrays[name] = np.frombuffer(bytearray(rng.bytes(size)), kind).reshape(shape)
