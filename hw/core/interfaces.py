@@ -19,6 +19,7 @@ __all__ = [
     "Ticket",
     "TokenPort",
     "WAIT_BITS",
+    "Wait",
     "WritePort",
     "granule_bytes",
 ]
@@ -29,6 +30,18 @@ INDEX_BITS = 24
 CAUSE_BITS = 8
 WAIT_BITS = 4
 """Width of the wait code that each stage shows (see registers: `load_state.wait`)."""
+
+
+class Wait(IntEnum):
+    """What a stage does or waits for, as its `wait` output and its state register show it."""
+
+    BUSY = 0
+    IDLE = 1
+    POP_PREV = 2
+    POP_NEXT = 3
+    PUSH_PREV = 4
+    PUSH_NEXT = 5
+    MEMORY = 6
 
 
 def granule_bytes(config: CoreConfig) -> int:
