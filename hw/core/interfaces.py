@@ -3,6 +3,8 @@
 A port that a component *offers* is declared ``In(...)``, one that it *uses* ``Out(...)``.
 """
 
+from enum import IntEnum
+
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
