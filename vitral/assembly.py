@@ -224,9 +224,11 @@ def _check_loops(insn: Gemm | Alu, isa: InstructionSet) -> None:
     runs = insn.iter_out and insn.iter_in and insn.uop_bgn < insn.uop_end
     if runs:
         _check_end(name, "uop", insn.uop_end, isa.config.layout.uop_depth)
-    shifts = isinstance(insn, Alu) and insn.alu_opcode is AluOp.SHR and insn.use_imm
-    if shifts and abs(insn.imm) > SHIFT_LIMIT:
-        raise IsaError(f"ALU SHR: imm must be {-SHIFT_LIMIT}..{SHIFT_LIMIT}, got {insn.imm}")
+    match insn:
+        case Alu(alu_opcode=AluOp.SHR, use_imm=True, imm=imm) if abs(imm) > SHIFT_LIMIT:
+            raise IsaError(f"ALU SHR: imm must be {-SHIFT_LIMIT}..{SHIFT_LIMIT}, got {imm}")
+        case _:
+            pass
 
 
 def _check_end(owner: str, what: str, end: int, depth: int) -> None:
