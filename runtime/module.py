@@ -6,11 +6,16 @@ tensors of the model are held as value - 128 and converted by the edge steps.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from vitral.config import CoreConfig
+from vitral.errors import ModuleError
+from vitral.isa import Memory
+from vitral.program import Launch
 
 __all__ = [
     "ArenaTensor",
@@ -90,7 +95,10 @@ class Layer:
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """One program: instructions at arena byte `insn_offset`, inputs written before, outputs after."""
+    """One program: its instructions start at arena byte `insn_offset`.
+
+    The runtime writes `inputs` into the arena before it runs and reads `outputs` afterwards.
+    """
 
     name: str
     insn_offset: int
@@ -98,6 +106,16 @@ class Segment:
     inputs: tuple[ArenaTensor, ...]
     outputs: tuple[ArenaTensor, ...]
     layers: tuple[Layer, ...]
+
+    def launch(self, base: int, arena_bytes: int) -> Launch:
+        """How to start it when the arena lies at byte address `base`."""
+        return Launch(
+            insn_base=base + self.insn_offset,
+            insn_count=self.insn_count,
+            bases=dict.fromkeys(Memory, base),
+            limit_low=base,
+            limit_high=base + arena_bytes,
+        )
 
 
 Step = CpuStep | Segment
@@ -136,3 +154,47 @@ class Module:
     image: Mapping[int, npt.NDArray[np.uint8]]
     macs: int
     notices: tuple[str, ...] = ()
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The steps that run on the accelerator, in order."""
+        return tuple(step for step in self.steps if isinstance(step, Segment))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the `.vitral` file: self-contained, the same bytes for the same module.
+
+        Raises
+        ------
+        ModuleError
+            When the module holds something that a file cannot, or the file cannot be written.
+        """
+        from vitral.runtime.module_file import pack
+
+        data = pack(self)  # pyright: ignore[reportArgumentType]  # this class by its other path
+        try:
+            Path(path).write_bytes(data)
+        except OSError as error:
+            raise ModuleError(f"{path}: cannot write the module: {error.strerror}") from None
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Module":
+        """Read a `.vitral` file; its arrays are read-only.
+
+        Raises
+        ------
+        ModuleError
+            When it is missing, no module, truncated, corrupt, or of another version.
+        """
+        from vitral.runtime.module_file import unpack
+
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise ModuleError(f"{path}: cannot read the module: {error.strerror}") from None
+        return unpack(data, str(path))  # pyright: ignore[reportReturnType]  # as above
+
+    def describe(self) -> str:
+        """Several lines for people: inputs, outputs, steps, sizes, notices."""
+        from vitral.runtime.describe import describe
+
+        return describe(self)  # pyright: ignore[reportArgumentType]  # as above
