@@ -65,7 +65,7 @@ def unpack_tensor(packed: npt.NDArray, tensor: ArenaTensor, config: CoreConfig) 
     plain = inner.transpose(0, 4, 1, 5, 2, 3).reshape(
         blocks[0] * config.batch, blocks[1] * config.block, h, w
     )
-    return np.ascontiguousarray(plain[:n, :c])
+    return np.array(plain[:n, :c], order="C")  # always a copy: the arena is written again
 
 
 def _check(array: npt.NDArray, tensor: ArenaTensor) -> None:

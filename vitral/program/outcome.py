@@ -84,6 +84,8 @@ class Outcome:
         Values by the names of `vitral.registers.COUNTERS`, where known.
     insns : int
         Instructions executed, where known.
+    marks : Mapping[int, int]
+        Cycle in which each instruction that was asked for had completed, where known.
     """
 
     cause: Cause
@@ -92,6 +94,7 @@ class Outcome:
     cycles: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     insns: int = 0
+    marks: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

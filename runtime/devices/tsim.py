@@ -1,0 +1,52 @@
+"""The RTL simulator as a device."""
+
+from collections.abc import Collection
+from os import PathLike
+
+from vitral.config import CoreConfig
+from vitral.program import Dram, Launch, MemoryModel, Outcome
+from vitral.runtime.devices.simulated import SimulatedDevice
+from vitral.sim.rtl import RtlSimulator
+
+__all__ = ["TsimDevice"]
+
+
+class TsimDevice(SimulatedDevice):
+    """`vitral.sim.rtl` behind the device protocol: the real core, with cycles and counters.
+
+    Parameters
+    ----------
+    memory_model : MemoryModel or None
+        Timing of the memory; the yardstick memory when None.
+    max_cycles : int or None
+        Cycles that one program may take; the memory model's limit when None.
+    trace : path or None
+        File for a waveform.
+    """
+
+    name = "tsim"
+    OPTIONS = ("memory_model", "max_cycles", "trace")
+
+    def __init__(
+        self,
+        config: CoreConfig,
+        *,
+        memory_model: MemoryModel | None = None,
+        max_cycles: int | None = None,
+        trace: str | PathLike[str] | None = None,
+    ) -> None:
+        self.memory_model = memory_model or MemoryModel()
+        self.max_cycles = max_cycles
+        self.trace = None if trace is None else str(trace)
+        super().__init__(config)
+
+    def _open(self) -> None:
+        self._simulator = RtlSimulator(
+            self.config, memory_model=self.memory_model, trace=self.trace
+        )
+
+    def _simulate(self, launch: Launch, dram: Dram, marks: Collection[int]) -> Outcome:
+        return self._simulator.run(launch, dram, max_cycles=self.max_cycles)
+
+    def _dispose(self) -> None:
+        self._simulator.close()

@@ -1,0 +1,194 @@
+"""Runs a compiled network on a device, in onnxruntime's calling form."""
+
+import time
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+
+import numpy.typing as npt
+
+from vitral.config import CoreConfig
+from vitral.errors import DeviceError
+from vitral.program import Outcome
+from vitral.runtime.checks import check_inputs, check_output_names
+from vitral.runtime.device import Device, open_device
+from vitral.runtime.module import CpuStep, Module, Segment, TensorInfo
+from vitral.runtime.packing import pack_tensor, packed_bytes, unpack_tensor
+from vitral.runtime.profile import LayerProfile, cpu_profile, segment_profile
+from vitral.runtime.steps import run_step
+
+__all__ = ["Session"]
+
+Values = dict[str, npt.NDArray]
+
+
+class Session:
+    """A module on a device.
+
+    The memory is allocated and the module's image written once. A run that fails leaves the
+    session usable: the next one resets the core and writes the image again.
+
+    Parameters
+    ----------
+    module : Module or path
+        What to run.
+    device : str or Device
+        A name of `vitral.runtime.device.DEVICES`, or an open device, which the session then
+        owns.
+    config : CoreConfig or None
+        The core that the device has, when it is not the very one that the module was compiled
+        for; it must mean the same (one digest).
+    timeout : float or None
+        Seconds on the host that one program may take.
+    options
+        Passed to the device: `memory_model` for tsim, and so on.
+
+    Raises
+    ------
+    ModuleError
+        When the file cannot be used.
+    DeviceError
+        When the device cannot be opened, or its core is not the module's.
+    """
+
+    def __init__(
+        self,
+        module: Module | str | PathLike[str],
+        device: str | Device = "fsim",
+        *,
+        config: CoreConfig | None = None,
+        timeout: float | None = None,
+        **options: object,
+    ) -> None:
+        self.module = module if isinstance(module, Module) else Module.load(module)
+        self.timeout = timeout
+        self._profile: list[LayerProfile] = []
+        self._outcomes: list[Outcome] = []
+        self._loaded = False
+        self._needs_reset = False
+        self._closed = False
+        core = config or self.module.config
+        _check_digest(core, self.module, device if isinstance(device, str) else device.name)
+        self.device = open_device(device, core, **options) if isinstance(device, str) else device
+        _check_digest(self.device.config, self.module, self.device.name)
+        self._base = self._allocate()
+
+    def _allocate(self) -> int:
+        if not self.module.segments:
+            return 0
+        try:
+            return self.device.allocate(self.module.arena_bytes)
+        except DeviceError:
+            self.device.close()
+            raise
+
+    def get_inputs(self) -> tuple[TensorInfo, ...]:
+        return self.module.inputs
+
+    def get_outputs(self) -> tuple[TensorInfo, ...]:
+        return self.module.outputs
+
+    def run(
+        self, output_names: Sequence[str] | None, inputs: Mapping[str, npt.ArrayLike]
+    ) -> list[npt.NDArray]:
+        """The outputs asked for (None: all, in the model's order), for inputs by name.
+
+        Raises
+        ------
+        DeviceError
+            For wrong inputs or names, a program that does not end, or a closed session.
+        ExecutionFault
+            When a program stops with an error status.
+        """
+        if self._closed:
+            raise DeviceError("the session is closed; open another one")
+        wanted = check_output_names(self.module.outputs, output_names)
+        values: Values = dict(check_inputs(self.module.inputs, inputs))
+        self._profile, self._outcomes = [], []
+        for step in self.module.steps:
+            if isinstance(step, CpuStep):
+                self._run_cpu(step, values)
+            else:
+                self._run_segment(step, values)
+        return [values[name] for name in wanted]
+
+    def profile(self) -> tuple[LayerProfile, ...]:
+        """Cost of the last run, layer by layer, in the order of execution."""
+        return tuple(self._profile)
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """How each program of the last run ended, with its cycles and counters."""
+        return tuple(self._outcomes)
+
+    def _run_cpu(self, step: CpuStep, values: Values) -> None:
+        start = time.perf_counter()
+        run_step(step, values, self.module.arrays)
+        self._profile.append(cpu_profile(step, time.perf_counter() - start))
+
+    def _run_segment(self, segment: Segment, values: Values) -> None:
+        self._make_ready()
+        config = self.module.config
+        for tensor in segment.inputs:
+            self.device.write(tensor.offset, pack_tensor(values[tensor.name], tensor, config))
+        start = time.perf_counter()
+        outcome = self._launch(segment)
+        seconds = time.perf_counter() - start
+        self._outcomes.append(outcome)
+        for tensor in segment.outputs:
+            packed = self.device.read(tensor.offset, packed_bytes(tensor, config))
+            values[tensor.name] = unpack_tensor(packed, tensor, config)
+        self._profile += segment_profile(
+            segment, outcome, self.device.config, self.device.name, seconds
+        )
+
+    def _launch(self, segment: Segment) -> Outcome:
+        launch = segment.launch(self._base, self.module.arena_bytes)
+        marks = [layer.last for layer in segment.layers]
+        self._needs_reset = True
+        try:
+            outcome = self.device.run(launch, timeout=self.timeout, marks=marks)
+            outcome.raise_for_status()
+        except DeviceError as error:
+            error.args = (f"{segment.name}: {error.args[0]}", *error.args[1:])
+            raise
+        self._needs_reset = False
+        return outcome
+
+    def _make_ready(self) -> None:
+        if self._needs_reset:
+            self.device.reset()
+            self._loaded, self._needs_reset = False, False
+        if not self._loaded:
+            for offset, chunk in self.module.image.items():
+                self.device.write(offset, chunk)
+            self._loaded = True
+
+    def close(self) -> None:
+        """Close the device; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            self.device.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _check_digest(core: CoreConfig, module: Module, device: str) -> None:
+    if core.digest != module.config.digest:
+        raise DeviceError(
+            f"the module is compiled for core {module.config.digest[:12]}, {device} has"
+            f" {core.digest[:12]} ({_difference(core, module.config)}); compile it for that core"
+        )
+
+
+def _difference(core: CoreConfig, wanted: CoreConfig) -> str:
+    mine, its = core.to_dict(), wanted.to_dict()
+    return ", ".join(f"{k} {mine[k]}, not {its[k]}" for k in mine if mine[k] != its[k])
