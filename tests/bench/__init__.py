@@ -1,0 +1,1 @@
+"""Bus models and helpers for tests in Amaranth's simulator."""
