@@ -1,0 +1,314 @@
+// Drives the verilated core: clock, register port, memory, run loop. A C interface for ctypes.
+//
+// Each cycle the model is evaluated twice: with the clock low, when the inputs of the cycle settle
+// and the outputs are sampled, and with the clock high, when its registers take their new values.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Vcore.h"
+#include "memory.h"
+#include "verilated.h"
+#include "verilated_syms.h"
+
+#if VM_TRACE_FST
+#include "verilated_fst_c.h"
+using Trace = VerilatedFstC;
+#elif VM_TRACE_VCD
+#include "verilated_vcd_c.h"
+using Trace = VerilatedVcdC;
+#endif
+
+namespace vitral {
+
+constexpr unsigned kBeat = sizeof(Vcore::m_axi_rdata);
+constexpr unsigned kResetCycles = 8;
+constexpr unsigned kAnswerCycles = 10000;  // that a register access may take
+
+// What `vitral_run` returns; same values as `_End` in simulator.py.
+enum End : int { kDone = 0, kLimit = 1, kQuiet = 2, kProtocol = 3, kNoAnswer = 4 };
+
+struct Array {  // an on-chip memory of the model
+    std::string name;
+    void* data;
+    uint64_t entry_bytes;
+    uint64_t depth;
+};
+
+class Harness {
+public:
+    Memory<kBeat> memory;
+    std::vector<Array> arrays;
+    std::string error;
+    uint64_t cycle = 0;
+
+    Harness() : m_top{std::make_unique<Vcore>(&m_context, "core")} {
+        find_arrays();
+        std::memset(m_out.wdata, 0, kBeat);
+    }
+
+    ~Harness() {
+        close_trace();
+        m_top->final();
+    }
+
+    void reset() {
+        memory.reset();
+        apply();
+        m_top->s_axi_awvalid = m_top->s_axi_wvalid = m_top->s_axi_arvalid = 0;
+        m_top->s_axi_bready = m_top->s_axi_rready = 0;
+        m_top->aresetn = 0;
+        for (unsigned i = 0; i < kResetCycles; ++i) {
+            low();
+            clock_high();
+            memory.reset();
+            apply();
+        }
+        m_top->aresetn = 1;
+        memory.error.clear();
+        error.clear();
+        step();
+    }
+
+    End write(uint32_t address, uint32_t value) {
+        m_top->s_axi_awaddr = address;
+        m_top->s_axi_wdata = value;
+        m_top->s_axi_wstrb = 0xF;
+        m_top->s_axi_awvalid = m_top->s_axi_wvalid = m_top->s_axi_bready = 1;
+        for (unsigned i = 0; i < kAnswerCycles; ++i) {
+            low();
+            const bool aw = m_top->s_axi_awvalid && m_top->s_axi_awready;
+            const bool w = m_top->s_axi_wvalid && m_top->s_axi_wready;
+            const bool b = m_top->s_axi_bvalid;
+            high();
+            if (aw) m_top->s_axi_awvalid = 0;
+            if (w) m_top->s_axi_wvalid = 0;
+            if (b) {
+                m_top->s_axi_bready = 0;
+                return kDone;
+            }
+        }
+        return no_answer("write", address);
+    }
+
+    End read(uint32_t address, uint32_t* value) {
+        m_top->s_axi_araddr = address;
+        m_top->s_axi_arvalid = m_top->s_axi_rready = 1;
+        for (unsigned i = 0; i < kAnswerCycles; ++i) {
+            low();
+            const bool ar = m_top->s_axi_arvalid && m_top->s_axi_arready;
+            const bool r = m_top->s_axi_rvalid;
+            if (r) *value = m_top->s_axi_rdata;
+            high();
+            if (ar) m_top->s_axi_arvalid = 0;
+            if (r) {
+                m_top->s_axi_rready = 0;
+                return kDone;
+            }
+        }
+        return no_answer("read", address);
+    }
+
+    // Until the interrupt, the cycle limit, `quiet` cycles without bus traffic, or a broken rule.
+    End run(uint64_t cycles, uint64_t quiet) {
+        const uint64_t end = cycle + cycles;
+        uint64_t since = cycle;
+        while (cycle < end) {
+            low();
+            const bool irq = m_top->irq;
+            high();
+            if (irq) return memory.error.empty() ? kDone : kProtocol;
+            if (memory.activity > since) since = memory.activity;
+            if (cycle - since >= quiet) return kQuiet;
+            if (!memory.error.empty()) return kProtocol;
+        }
+        return kLimit;
+    }
+
+    bool open_trace(const char* path) {
+#if VM_TRACE
+        close_trace();
+        m_context.traceEverOn(true);
+        m_trace = std::make_unique<Trace>();
+        m_top->trace(m_trace.get(), 99);
+        m_trace->open(path);
+        return m_trace->isOpen();
+#else
+        (void)path;
+        return false;
+#endif
+    }
+
+    void close_trace() {
+#if VM_TRACE
+        if (m_trace) m_trace->close();
+        m_trace.reset();
+#endif
+    }
+
+private:
+    VerilatedContext m_context;
+    std::unique_ptr<Vcore> m_top;
+    Outputs<kBeat> m_out{};
+#if VM_TRACE
+    std::unique_ptr<Trace> m_trace;
+#endif
+
+    void step() {
+        low();
+        high();
+    }
+
+    void low() {
+        m_top->aclk = 0;
+        m_top->eval();
+        dump(0);
+    }
+
+    void high() {
+        sample();
+        memory.edge(m_out, cycle);
+        clock_high();
+        apply();
+    }
+
+    void clock_high() {
+        m_top->aclk = 1;
+        m_top->eval();
+        dump(1);
+        ++cycle;
+    }
+
+    void dump(unsigned phase) {
+#if VM_TRACE
+        if (m_trace) m_trace->dump(10 * cycle + 5 * phase);
+#else
+        (void)phase;
+#endif
+    }
+
+    void sample() {
+        m_out.arvalid = m_top->m_axi_arvalid;
+        m_out.awvalid = m_top->m_axi_awvalid;
+        m_out.wvalid = m_top->m_axi_wvalid;
+        m_out.rready = m_top->m_axi_rready;
+        m_out.bready = m_top->m_axi_bready;
+        if (m_out.arvalid) {
+            m_out.ar = {m_top->m_axi_araddr,
+                        attributes(m_top->m_axi_arid, m_top->m_axi_arlock, m_top->m_axi_arcache,
+                                   m_top->m_axi_arprot, m_top->m_axi_arqos, m_top->m_axi_arregion,
+                                   m_top->m_axi_aruser),
+                        m_top->m_axi_arlen, m_top->m_axi_arsize, m_top->m_axi_arburst};
+        }
+        if (m_out.awvalid) {
+            m_out.aw = {m_top->m_axi_awaddr,
+                        attributes(m_top->m_axi_awid, m_top->m_axi_awlock, m_top->m_axi_awcache,
+                                   m_top->m_axi_awprot, m_top->m_axi_awqos, m_top->m_axi_awregion,
+                                   m_top->m_axi_awuser),
+                        m_top->m_axi_awlen, m_top->m_axi_awsize, m_top->m_axi_awburst};
+        }
+        if (m_out.wvalid) {
+            m_out.wlast = m_top->m_axi_wlast;
+            m_out.wstrb = m_top->m_axi_wstrb;
+            std::memcpy(m_out.wdata, &m_top->m_axi_wdata, kBeat);
+        }
+    }
+
+    static uint64_t attributes(uint64_t id, uint64_t lock, uint64_t cache, uint64_t prot,
+                               uint64_t qos, uint64_t region, uint64_t user) {
+        return id | lock << 8 | cache << 12 | prot << 16 | qos << 20 | region << 24 | user << 32;
+    }
+
+    void apply() {
+        const Inputs<kBeat>& in = memory.in;
+        m_top->m_axi_arready = in.arready;
+        m_top->m_axi_awready = in.awready;
+        m_top->m_axi_wready = in.wready;
+        m_top->m_axi_rvalid = in.rvalid;
+        m_top->m_axi_bvalid = in.bvalid;
+        if (in.rvalid) {
+            m_top->m_axi_rlast = in.rlast;
+            m_top->m_axi_rresp = in.rresp;
+            std::memcpy(&m_top->m_axi_rdata, in.rdata, kBeat);
+        }
+        if (in.bvalid) m_top->m_axi_bresp = in.bresp;
+    }
+
+    End no_answer(const char* what, uint32_t address) {
+        char text[96];
+        std::snprintf(text, sizeof text, "register port: no answer to a %s of %#x in %u cycles",
+                      what, address, kAnswerCycles);
+        error = text;
+        return kNoAnswer;
+    }
+
+    void find_arrays() {
+        const VerilatedScopeNameMap* scopes = m_context.scopeNameMap();
+        for (const auto& scope : *scopes) {
+            if (!scope.second->varsp()) continue;
+            for (const auto& item : *scope.second->varsp()) {
+                const VerilatedVar& var = item.second;
+                if (var.udims() != 1) continue;
+                arrays.push_back({std::string{scope.first} + "." + item.first, var.datap(),
+                                  var.entSize(), static_cast<uint64_t>(var.elements(1))});
+            }
+        }
+    }
+};
+
+}  // namespace vitral
+
+using vitral::Harness;
+
+extern "C" {
+
+Harness* vitral_create() { return new Harness; }
+void vitral_destroy(Harness* h) { delete h; }
+void vitral_reset(Harness* h) { h->reset(); }
+unsigned vitral_beat_bytes() { return vitral::kBeat; }
+
+void vitral_attach(Harness* h, uint8_t* data, uint64_t base, uint64_t size) {
+    h->memory.attach(data, base, size);
+}
+
+void vitral_configure(Harness* h, const vitral::Settings* settings) {
+    h->memory.configure(*settings);
+}
+
+void vitral_fail(Harness* h, const vitral::Range* ranges, uint64_t range_count,
+                 const uint64_t* reads, uint64_t read_count, const uint64_t* writes,
+                 uint64_t write_count) {
+    h->memory.fail({ranges, ranges + range_count}, {reads, reads + read_count},
+                   {writes, writes + write_count});
+}
+
+int vitral_write(Harness* h, uint32_t address, uint32_t value) { return h->write(address, value); }
+int vitral_read(Harness* h, uint32_t address, uint32_t* value) { return h->read(address, value); }
+int vitral_run(Harness* h, uint64_t cycles, uint64_t quiet) { return h->run(cycles, quiet); }
+uint64_t vitral_cycle(Harness* h) { return h->cycle; }
+int vitral_bus_idle(Harness* h) { return h->memory.idle(); }
+unsigned vitral_reads_open(Harness* h) { return h->memory.reads_open(); }
+unsigned vitral_writes_open(Harness* h) { return h->memory.writes_open(); }
+uint64_t vitral_read_beats(Harness* h) { return h->memory.read_beats; }
+uint64_t vitral_write_beats(Harness* h) { return h->memory.write_beats; }
+
+const char* vitral_error(Harness* h) {
+    return h->memory.error.empty() ? h->error.c_str() : h->memory.error.c_str();
+}
+
+uint64_t vitral_array_count(Harness* h) { return h->arrays.size(); }
+
+const char* vitral_array(Harness* h, uint64_t n, void** data, uint64_t* entry_bytes,
+                         uint64_t* depth) {
+    const vitral::Array& array = h->arrays[n];
+    *data = array.data;
+    *entry_bytes = array.entry_bytes;
+    *depth = array.depth;
+    return array.name.c_str();
+}
+
+int vitral_trace_open(Harness* h, const char* path) { return h->open_trace(path); }
+void vitral_trace_close(Harness* h) { h->close_trace(); }
+
+}  // extern "C"

@@ -1,0 +1,210 @@
+"""The C interface of a built simulator library, as Python sees it."""
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+from ctypes import POINTER, byref, c_char_p, c_int, c_uint, c_uint32, c_uint64, c_void_p
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.errors import DeviceError
+from vitral.program import Dram, MemoryModel
+
+__all__ = ["End", "Harness"]
+
+STALL_STEPS = 4096
+
+
+class End(IntEnum):
+    """Why `Harness.run` came back; same values as in harness.cpp."""
+
+    DONE = 0
+    LIMIT = 1
+    QUIET = 2
+    PROTOCOL = 3
+    NO_ANSWER = 4
+
+
+class _Settings(ctypes.Structure):
+    """Same layout as `Settings` in memory.h."""
+
+    _fields_ = (
+        ("latency", c_uint64),
+        ("write_latency", c_uint64),
+        ("seed", c_uint64),
+        ("outstanding", c_uint32),
+        ("stall_threshold", c_uint32),
+        ("burst_beats", c_uint32),
+        ("reserved", c_uint32),
+    )
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("low", c_uint64), ("high", c_uint64))
+
+
+_SIGNATURES = {
+    "create": (c_void_p, ()),
+    "destroy": (None, (c_void_p,)),
+    "reset": (None, (c_void_p,)),
+    "beat_bytes": (c_uint, ()),
+    "attach": (None, (c_void_p, c_void_p, c_uint64, c_uint64)),
+    "configure": (None, (c_void_p, POINTER(_Settings))),
+    "fail": (
+        None,
+        (
+            c_void_p,
+            POINTER(_Range),
+            c_uint64,
+            POINTER(c_uint64),
+            c_uint64,
+            POINTER(c_uint64),
+            c_uint64,
+        ),
+    ),
+    "write": (c_int, (c_void_p, c_uint32, c_uint32)),
+    "read": (c_int, (c_void_p, c_uint32, POINTER(c_uint32))),
+    "run": (c_int, (c_void_p, c_uint64, c_uint64)),
+    "cycle": (c_uint64, (c_void_p,)),
+    "reads_open": (c_uint, (c_void_p,)),
+    "writes_open": (c_uint, (c_void_p,)),
+    "read_beats": (c_uint64, (c_void_p,)),
+    "write_beats": (c_uint64, (c_void_p,)),
+    "error": (c_char_p, (c_void_p,)),
+    "array_count": (c_uint64, (c_void_p,)),
+    "array": (
+        c_char_p,
+        (c_void_p, c_uint64, POINTER(c_void_p), POINTER(c_uint64), POINTER(c_uint64)),
+    ),
+    "trace_open": (c_int, (c_void_p, c_char_p)),
+    "trace_close": (None, (c_void_p,)),
+}
+
+
+class Harness:
+    """One simulated core with its memory; calls release Python's lock.
+
+    Parameters
+    ----------
+    path : Path
+        A library that `build_library` made.
+
+    Raises
+    ------
+    DeviceError
+        When it cannot be loaded.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise DeviceError(f"cannot load {path}: {error}; delete it to build it anew") from None
+        self._call = {}
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, f"vitral_{name}")
+            function.restype = result
+            function.argtypes = arguments
+            self._call[name] = function
+        self._handle = self._call["create"]()
+        self._dram: Dram | None = None
+        self.close = weakref.finalize(self, self._call["destroy"], self._handle)
+        self.arrays = self._find_arrays()
+
+    def _find_arrays(self) -> dict[str, npt.NDArray[np.uint8]]:
+        """Every memory of the model by hierarchical name, uint8 (depth, bytes per entry)."""
+        arrays = {}
+        for number in range(self._call["array_count"](self._handle)):
+            data, entry, depth = c_void_p(), c_uint64(), c_uint64()
+            name = self._call["array"](
+                self._handle, number, byref(data), byref(entry), byref(depth)
+            )
+            kind = ctypes.c_uint8 * (entry.value * depth.value)
+            flat = np.ctypeslib.as_array(kind.from_address(data.value or 0))
+            arrays[name.decode()] = flat.reshape(depth.value, entry.value)
+        return arrays
+
+    @property
+    def beat_bytes(self) -> int:
+        return self._call["beat_bytes"]()
+
+    @property
+    def cycle(self) -> int:
+        """Clock cycles since the model was made."""
+        return self._call["cycle"](self._handle)
+
+    @property
+    def error(self) -> str:
+        """The first broken rule of a bus since the last reset, or ""."""
+        return self._call["error"](self._handle).decode()
+
+    @property
+    def bursts_open(self) -> tuple[int, int]:
+        """Read and write bursts that the memory has not finished."""
+        handle = self._handle
+        return self._call["reads_open"](handle), self._call["writes_open"](handle)
+
+    @property
+    def beats(self) -> tuple[int, int]:
+        """Data beats read and written since the model was made."""
+        return self._call["read_beats"](self._handle), self._call["write_beats"](self._handle)
+
+    def reset(self) -> None:
+        """Eight cycles of `aresetn` low; the memory forgets its bursts."""
+        self._call["reset"](self._handle)
+
+    def attach(self, dram: Dram) -> None:
+        """Connect the memory port to host memory, in place."""
+        self._dram = dram
+        self._call["attach"](self._handle, dram.data.ctypes.data, dram.base, dram.data.size)
+
+    def configure(self, model: MemoryModel, burst_beats: int) -> None:
+        """Set the memory's timing and errors; burst numbers and stalls start anew."""
+        stalls = model.stall_seed is not None
+        settings = _Settings(
+            latency=model.latency,
+            write_latency=model.write_latency,
+            seed=(model.stall_seed or 0) & (1 << 64) - 1,
+            outstanding=model.outstanding,
+            stall_threshold=round(model.stall_probability * STALL_STEPS) if stalls else 0,
+            burst_beats=burst_beats,
+        )
+        self._call["configure"](self._handle, byref(settings))
+        ranges = (_Range * len(model.error_ranges))(*model.error_ranges)
+        self._call["fail"](
+            self._handle,
+            ranges,
+            len(ranges),
+            *_numbers(model.fail_reads),
+            *_numbers(model.fail_writes),
+        )
+
+    def write(self, offset: int, value: int) -> None:
+        """One 32-bit write on the register port; DeviceError when it is not answered."""
+        if self._call["write"](self._handle, offset, value):
+            raise DeviceError(self.error)
+
+    def read(self, offset: int) -> int:
+        """One 32-bit read on the register port; DeviceError when it is not answered."""
+        value = c_uint32()
+        if self._call["read"](self._handle, offset, byref(value)):
+            raise DeviceError(self.error)
+        return value.value
+
+    def run(self, cycles: int, quiet: int) -> End:
+        """Clock until the interrupt, for `cycles` at most, or `quiet` cycles without traffic."""
+        return End(self._call["run"](self._handle, cycles, quiet))
+
+    def open_trace(self, path: Path) -> bool:
+        """Write a waveform from now on; False when the library has none or cannot write it."""
+        return bool(self._call["trace_open"](self._handle, str(path).encode()))
+
+    def close_trace(self) -> None:
+        self._call["trace_close"](self._handle)
+
+
+def _numbers(values: Sequence[int]) -> "tuple[ctypes.Array[c_uint64], int]":
+    return (c_uint64 * len(values))(*values), len(values)
