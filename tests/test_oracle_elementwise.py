@@ -134,3 +134,45 @@ def test_reshape_that_does_not_fit_is_refused_by_name() -> None:
     x = np.zeros((2, 16, 4, 4), np.int8)
     with pytest.raises(oracle.OracleError, match="y_Reshape"):
         oracle.evaluate(b.model({"x": (np.int8, x.shape)}, {}), {"x": x})
+
+
+def _unary(op: str, scale: float, y_scale: float, **attributes: Any) -> np.ndarray:
+    """DQ (scale, 0) -> op -> Q (y_scale, -7) of every int8 value."""
+    b = ModelBuilder(opset=14)
+    last = b.node(op, [b.dequantize("x", "x_real", scale, None)], "real", **attributes)
+    b.quantize(last, "y", y_scale, np.array(-7, np.int8))
+    model = b.model({"x": (np.int8, INT8.shape)}, {"y": (np.int8, INT8.shape)})
+    return oracle.evaluate(model, {"x": INT8})["y"]
+
+
+@pytest.mark.parametrize(("op", "lowest"), [("Sigmoid", 0.0), ("Tanh", -1.0)])
+@pytest.mark.parametrize("scale", [2.0**-9, 0.03, 0.5, 1e4])
+def test_table_is_within_half_a_step_of_the_function(op: str, lowest: float, scale: float) -> None:
+    """float64 is good to 1e-15, so half a step plus 1e-9 decides every entry but near-ties."""
+    real = INT8.astype(np.float64) * np.float32(scale)
+    function = np.tanh(real) if op == "Tanh" else 0.5 * (1 + np.tanh(real / 2))
+    y_scale = np.float32((1 - lowest) / 130)
+    y = _unary(op, scale, float(y_scale)).astype(np.float64)
+    steps = function / float(y_scale) - 7
+    assert (np.abs(y - np.clip(steps, -128, 127)) <= 0.5 + 1e-9).all()
+
+
+def test_sigmoid_tie_goes_to_even_before_the_zero_point() -> None:
+    """sigmoid(0) is 1/2 exactly: half a step of 1, three halves of 1/3, ... of the output."""
+    zero = int(np.flatnonzero(INT8 == 0)[0])
+    assert _unary("Sigmoid", 0.1, 1.0)[zero] == -7 + 0
+    assert _unary("Sigmoid", 0.1, 0.125)[zero] == -7 + 4
+    assert _unary("Tanh", 0.1, 1.0)[zero] == -7
+
+
+def test_leaky_and_hard_functions_are_float32_op_by_op() -> None:
+    x = INT8.astype(np.float32) * np.float32(0.05)
+    leaky = np.where(x >= 0, x, x * np.float32(0.1))
+    hard = np.clip(x * np.float32(0.2) + np.float32(0.5), np.float32(0), np.float32(1))
+    for op, want, y_scale, attributes in (
+        ("LeakyRelu", leaky, 0.05, {"alpha": 0.1}),
+        ("HardSigmoid", hard, 1 / 255, {}),
+    ):
+        steps = np.rint(want / np.float32(y_scale)) - 7
+        y = _unary(op, 0.05, y_scale, **attributes)
+        np.testing.assert_array_equal(y, np.clip(steps, -128, 127))

@@ -11,6 +11,7 @@ It walks the ONNX protobuf and imports numpy, onnx and the standard library only
 * Element-wise operators, Q and DQ: op by op in IEEE float32; Q = sat(rne(fl32(v / ys)) + yz), that
   is, ties to even before the zero point is added. QLinearAdd and the like: as their QDQ form.
 * Averages: exact integer sum, then one rne of the exact rational.
+* Sigmoid, Tanh: one rne of the value evaluated with 60 digits.
 * MaxPool, Reshape, Concat and other moves keep integers; padding never wins a maximum.
 * A pending sum that meets a float operator instead of a Q becomes float32 fl32(A) * fl32(xs * ws).
 

@@ -74,6 +74,26 @@ def _leaky_relu(node: Node, args: Sequence[Value | None]) -> Value:
     return np.where(x >= 0, x, x * np.float32(node.get("alpha", 0.01)))
 
 
+def _prelu(node: Node, args: Sequence[Value | None]) -> Value:
+    x, slope = _operand(node, args, 0), _operand(node, args, 1)
+    return np.where(x >= 0, x, x * slope)
+
+
+def _hard_sigmoid(node: Node, args: Sequence[Value | None]) -> Value:
+    """max(0, min(1, alpha x + beta)), each step in float32."""
+    alpha, beta = np.float32(node.get("alpha", 0.2)), np.float32(node.get("beta", 0.5))
+    return _hard(_operand(node, args, 0), alpha, beta)
+
+
+def _hard_swish(node: Node, args: Sequence[Value | None]) -> Value:
+    x = _operand(node, args, 0)
+    return x * _hard(x, np.float32(1 / 6), np.float32(0.5))
+
+
+def _hard(x: Array, alpha: np.float32, beta: np.float32) -> Array:
+    return np.maximum(np.float32(0), np.minimum(np.float32(1), x * alpha + beta))
+
+
 def _operand(node: Node, args: Sequence[Value | None], index: int) -> Array:
     value = args[index]
     if value is None:
@@ -85,9 +105,13 @@ OPERATORS = {
     ("", "Add"): _binary(np.add),
     ("", "Sub"): _binary(np.subtract),
     ("", "Mul"): _binary(np.multiply),
+    ("", "Div"): _binary(np.divide),
     ("", "Relu"): _relu,
     ("", "Clip"): _clip,
     ("", "LeakyRelu"): _leaky_relu,
+    ("", "PRelu"): _prelu,
+    ("", "HardSigmoid"): _hard_sigmoid,
+    ("", "HardSwish"): _hard_swish,
     ("com.microsoft", "QLinearAdd"): _qlinear_binary(np.add),
     ("com.microsoft", "QLinearMul"): _qlinear_binary(np.multiply),
 }

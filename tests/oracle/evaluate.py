@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from oracle import conv, elementwise, matmul, pool, qdq, shape
+from oracle import conv, elementwise, matmul, pool, qdq, shape, tables
 from oracle.errors import OracleError
 from oracle.graph import Graph, GraphInput, Node, load
 from oracle.values import Array, Value, materialise
@@ -23,6 +23,7 @@ OPERATORS: dict[tuple[str, str], Operator] = {
     **pool.OPERATORS,
     **elementwise.OPERATORS,
     **shape.OPERATORS,
+    **tables.OPERATORS,
 }
 """(domain, operator) -> function of the node and its input values; all have one output."""
 

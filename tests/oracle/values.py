@@ -29,6 +29,7 @@ __all__ = [
     "Dequantized",
     "Params",
     "Pending",
+    "Unrounded",
     "Value",
     "materialise",
     "quantize",
