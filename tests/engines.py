@@ -6,9 +6,8 @@ from typing import Protocol
 
 from vitral.config import CoreConfig
 from vitral.program import Dram, Launch, OnChip, Outcome
-from vitral.sim.reference import Reference
 
-__all__ = ["ENGINES", "Engine", "engine"]
+__all__ = ["ENGINES", "FACTORIES", "Engine", "engine"]
 
 
 class Engine(Protocol):
@@ -17,12 +16,27 @@ class Engine(Protocol):
     def run(self, launch: Launch, dram: Dram, *, onchip: OnChip | None = None) -> Outcome: ...
 
 
-ENGINES: dict[str, Callable[[CoreConfig], Engine]] = {
-    "reference": Reference,
+def _reference(config: CoreConfig) -> Engine:
+    from vitral.sim.reference import Reference
+
+    return Reference(config)
+
+
+def _rtl(config: CoreConfig) -> Engine:
+    from vitral.sim.rtl import RtlSimulator  # builds with a C++ compiler, so only on demand
+
+    return RtlSimulator(config)
+
+
+FACTORIES: dict[str, Callable[[CoreConfig], Engine]] = {
+    "reference": _reference,
+    "tsim": _rtl,
 }
+ENGINES = ("reference",)
+"""Those that every test of meaning runs on."""
 
 
 @lru_cache(maxsize=64)
 def engine(name: str, config: CoreConfig) -> Engine:
     """The simulator of that name for a configuration; one per process."""
-    return ENGINES[name](config)
+    return FACTORIES[name](config)
