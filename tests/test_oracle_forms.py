@@ -1,5 +1,9 @@
 """Every way to write one convolution gives the same bytes; what no law covers is refused."""
 
+import ast
+import sys
+from pathlib import Path
+
 import numpy as np
 import onnx
 import oracle
@@ -26,10 +30,10 @@ def test_form_gives_the_bytes_of_v2(form: str) -> None:
     assert crc32(y) == "de67c82f"
 
 
-def test_model_may_be_bytes_or_a_path(tmp_path: object) -> None:
-    path = f"{tmp_path}/v2.onnx"
+def test_model_may_be_bytes_or_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "v2.onnx"
     onnx.save(ACCEPTED["qdq opset 13"], path)
-    for model in (path, ACCEPTED["qdq opset 13"].SerializeToString()):
+    for model in (path, str(path), ACCEPTED["qdq opset 13"].SerializeToString()):
         V2.check(oracle.evaluate(model, {"x": V2.x})["y"])
 
 
@@ -72,6 +76,30 @@ def test_missing_and_unknown_inputs_are_refused() -> None:
         oracle.evaluate(ACCEPTED["qdq opset 13"], {})
     with pytest.raises(oracle.OracleError, match="'z': the model has"):
         oracle.evaluate(ACCEPTED["qdq opset 13"], {"x": V2.x, "z": V2.x})
+
+
+def test_symbolic_batch_takes_any_size_but_zero() -> None:
+    case = next(c for c in conv_rows() if c.name == "V11")
+    model = build_qdq(case)
+    for info in (model.graph.input[0], model.graph.output[0]):
+        info.type.tensor_type.shape.dim[0].dim_param = "N"
+    case.check(oracle.evaluate(model, {"x": case.x})["y"])
+    single = oracle.evaluate(model, {"x": case.x[1:2]})["y"]
+    np.testing.assert_array_equal(single, oracle.evaluate(model, {"x": case.x})["y"][1:2])
+    with pytest.raises(oracle.OracleError, match="input 'x'"):
+        oracle.evaluate(model, {"x": case.x[:0]})
+
+
+def test_oracle_imports_nothing_of_the_product() -> None:
+    allowed = {"numpy", "onnx", "oracle", *sys.stdlib_module_names}
+    sources = sorted(Path(oracle.__file__).parent.glob("*.py"))
+    assert len(sources) >= 10
+    for source in sources:
+        for node in ast.walk(ast.parse(source.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or "."]
+            assert {name.split(".")[0] for name in names} <= allowed, source
 
 
 def test_sum_beyond_int32_is_refused() -> None:
