@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator, SimulatorContext
-from bench.compute_model import Lanes, run_alu, run_gemm
 
+from bench.compute_model import Lanes, run_alu, run_gemm
 from vitral.config import CoreConfig
 from vitral.hw.core.execute import Execute
 from vitral.hw.core.loops import Unit
