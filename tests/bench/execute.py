@@ -3,9 +3,11 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import Component
 from amaranth.sim import Simulator, SimulatorContext
 
 from bench.compute_model import Lanes, run_alu, run_gemm
@@ -14,7 +16,7 @@ from vitral.hw.core.execute import Execute
 from vitral.hw.core.loops import Unit
 from vitral.isa import Alu, Gemm, InstructionSet, Uop
 
-__all__ = ["ExecuteBench", "Result", "SMALL", "pack", "small_config", "unpack"]
+__all__ = ["ExecuteBench", "MemoryBench", "Result", "SMALL", "pack", "small_config", "unpack"]
 
 
 def small_config(block: int = 4, batch: int = 1, acc_banks: int = 4, acc: int = 32) -> CoreConfig:
@@ -57,8 +59,10 @@ class Result:
     fault: tuple[int, int] | None = None
 
 
-class _Bench(Elaboratable):
-    def __init__(self, dut: Execute, ports: list[tuple[object, int, list[int]]]) -> None:
+class MemoryBench(Elaboratable):
+    """A component with a preset memory at each of its read ports: (port, width, contents)."""
+
+    def __init__(self, dut: Component, ports: list[tuple[Any, int, list[int]]]) -> None:
         self.dut, self.ports = dut, ports
 
     def elaborate(self, platform: object) -> Module:
@@ -117,7 +121,7 @@ class ExecuteBench:
         dut = Execute(self.config)
         alu = any(isinstance(insn, Alu) for insn in program)
         words = [isa.encode_uop(uop, alu=alu and not uop.wgt) for uop in self.uops]
-        bench = _Bench(
+        bench = MemoryBench(
             dut,
             [
                 (dut.uop_read, 32, words),
