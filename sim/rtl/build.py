@@ -34,7 +34,7 @@ VERILATOR_FLAGS = (
     "-Wno-lint",  # Amaranth's adders trip WIDTHEXPAND; hw's own tests lint with a reasoned list
     "-Wno-style",
 )
-COMPILER_FLAGS = ("-std=c++17", "-fPIC", "-faligned-new", "-DVERILATOR=1", "-DVM_COVERAGE=0")
+COMPILER_FLAGS = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-faligned-new", "-DVERILATOR=1", "-DVM_COVERAGE=0")
 COMPILER_FLAGS += ("-DVM_SC=0", "-DVM_TIMING=0", "-w")
 FAST = ("-O3", "-march=native")
 SLOW = ("-O0",)

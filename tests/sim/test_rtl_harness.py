@@ -18,7 +18,8 @@ from vitral.errors import DeviceError
 from vitral.isa import Cause, Memory, Stage
 from vitral.program import Dram, Launch, MemoryModel, OnChip, Wait, WaitReason
 from vitral.sim.rtl import RtlSimulator
-from vitral.sim.rtl.build import build_library
+from vitral.sim.rtl.build import build_library, trace_kind
+from vitral.sim.rtl.toolchain import find_toolchain
 
 CONFIG = CoreConfig()
 BURST = 8
@@ -208,3 +209,20 @@ def test_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError, match=r"needs a C\+\+ compiler"):
         toolchain.find_toolchain()
     toolchain.find_toolchain.cache_clear()
+
+
+def test_writes_a_waveform(verilog: str, tmp_path: Path) -> None:
+    kind = trace_kind(find_toolchain())
+    path = tmp_path / f"copy.{kind}"
+    with RtlSimulator(CONFIG, verilog=verilog, trace=path) as simulator:
+        simulator.run(copy(8), memory()).raise_for_status()
+    assert path.stat().st_size > 10_000
+    if kind == "vcd":
+        text = path.read_text()
+        assert "m_axi_arvalid" in text
+        assert text.count("\n#") > 2 * 100
+
+
+def test_waveform_of_another_format_is_refused(verilog: str, tmp_path: Path) -> None:
+    with pytest.raises(DeviceError, match=r"copy\.txt: waveforms here are"):
+        RtlSimulator(CONFIG, verilog=verilog, trace=tmp_path / "copy.txt")

@@ -261,6 +261,7 @@ private:
 
 using vitral::Harness;
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 Harness* vitral_create() { return new Harness; }
@@ -312,3 +313,4 @@ int vitral_trace_open(Harness* h, const char* path) { return h->open_trace(path)
 void vitral_trace_close(Harness* h) { h->close_trace(); }
 
 }  // extern "C"
+#pragma GCC visibility pop
