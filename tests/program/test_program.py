@@ -24,6 +24,7 @@ from vitral.program import (
 )
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+VALID: dict[str, Any] = {"insn_base": 0, "insn_count": 1}
 PROGRAMS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 
 
@@ -40,7 +41,7 @@ PROGRAMS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 )
 def test_launch_refuses_what_registers_cannot_hold(values: dict[str, Any], message: str) -> None:
     with pytest.raises(DeviceError, match=message):
-        Launch(**({"insn_base": 0, "insn_count": 1} | values))
+        Launch(**{**VALID, **values})
 
 
 def test_launch_has_base_zero_where_none_is_given() -> None:
