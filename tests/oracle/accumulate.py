@@ -1,5 +1,7 @@
 """Exact integer products and the bias of a convolution or matrix product."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -7,19 +9,26 @@ from oracle.graph import Node
 from oracle.rounding import rne_ratio, to_int32_range
 from oracle.values import Accumulated, Array, Dequantized, Value, materialise
 
-__all__ = ["accumulated", "bias_steps", "exact_matmul"]
+__all__ = ["accumulated", "bias_steps", "exact_matmul", "exact_type"]
 
-_EXACT_FLOAT64 = 1 << 53
+_EXACT = ((1 << 24, np.float32), (1 << 53, np.float64))
+
+
+def exact_type(a: Array, b: Array, terms: int) -> type[Any]:
+    """Fastest type in which sums of `terms` integer products are exact in any order.
+
+    No partial sum exceeds terms * max|a| * max|b|; floats hold all integers up to 2^24 or 2^53.
+    """
+    if a.size == 0 or b.size == 0:
+        return np.int64
+    largest = int(np.abs(a).max()) * int(np.abs(b).max()) * terms
+    return next((dtype for limit, dtype in _EXACT if largest < limit), np.int64)
 
 
 def exact_matmul(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """a @ b in exact integers; float64 does it when no partial sum can reach 2^53."""
-    if a.size == 0 or b.size == 0:
-        return a @ b
-    largest = int(np.abs(a).max()) * int(np.abs(b).max()) * a.shape[-1]
-    if largest < _EXACT_FLOAT64:
-        return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64)
-    return a @ b
+    """a @ b in exact integers."""
+    dtype = exact_type(a, b, a.shape[-1])
+    return (a.astype(dtype) @ b.astype(dtype)).astype(np.int64)
 
 
 def bias_steps(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from oracle.accumulate import accumulated, bias_steps, exact_matmul
+from oracle.accumulate import accumulated, bias_steps, exact_type
 from oracle.graph import Node
 from oracle.qdq import quantized_input, quantized_output
 from oracle.values import Array, Dequantized, Value, materialise, quantize
@@ -32,7 +32,9 @@ def _qlinear_conv(node: Node, args: Sequence[Value | None]) -> Value:
 
 def _integer_conv(node: Node, x: Dequantized, w: Dequantized, bias: Value | None) -> Value:
     scale = _product_scale(node, x, w, axis=0)
-    total = _convolve(node, x.centred(), w.centred())
+    data, weights = x.centred(), w.centred()
+    dtype = exact_type(data, weights, weights[0].size)
+    total = _convolve(node, data.astype(dtype), weights.astype(dtype)).astype(np.int64)
     if bias is not None:
         total = total + _channels(bias_steps(node, bias, scale), total.ndim)
     return accumulated(node, total, _channels(scale, total.ndim))
@@ -70,13 +72,8 @@ def _group_sums(window: Geometry, x: Array, w: Array) -> Array:
         out = view.shape[1 : 1 + rank]
         order = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
         columns = view.transpose(order).reshape(matrix.shape[1], -1)
-        product = _matmul(matrix, columns)
-        images.append(product.reshape(w.shape[0], *out))
+        images.append((matrix @ columns).reshape(w.shape[0], *out))
     return np.stack(images)
-
-
-def _matmul(a: Array, b: Array) -> Array:
-    return exact_matmul(a, b) if a.dtype == np.int64 else a @ b
 
 
 def _conv_transpose(node: Node, args: Sequence[Value | None]) -> Value:
