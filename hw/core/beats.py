@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from amaranth import Const, Module, Mux, Signal
+from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 

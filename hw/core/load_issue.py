@@ -92,7 +92,7 @@ class LoadIssue(wiring.Component):
         self._take(m, walker, number, pending)
         element = self._admit(m, walker, number, pending)
         self._send_rows(m, walker, splitter, number, element)
-        m.d.comb += self.busy.eq(pending | ~walker.area.ready | splitter.busy)
+        m.d.comb += self.busy.eq(pending | walker.busy | splitter.busy)
         return m
 
     def _take(self, m: Module, walker: RowWalker, number: Signal, pending: Signal) -> None:

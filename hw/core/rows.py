@@ -52,6 +52,8 @@ class RowWalker(wiring.Component):
         While 1 no row is offered.
     out_of_bounds
         The next row leaves the limits.
+    busy
+        There are rows left.
     """
 
     def __init__(self, config: CoreConfig, *, count_bits: int) -> None:
@@ -64,13 +66,14 @@ class RowWalker(wiring.Component):
                 "limits": In(Limits(config)),
                 "hold": In(1),
                 "out_of_bounds": Out(1),
+                "busy": Out(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         area = self.area.p
-        active = Signal()
+        active = self.busy
         address = Signal(address_bits(self._config))
         count = Signal(self._count_bits)
         stride = Signal(16)

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 from amaranth import Array, Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
-from amaranth.lib.memory import Memory, ReadPort as MemoryReadPort, WritePort as MemoryWritePort
+from amaranth.lib.memory import Memory
+from amaranth.lib.memory import ReadPort as MemoryReadPort
+from amaranth.lib.memory import WritePort as MemoryWritePort
 from amaranth.lib.wiring import In, Out
 
 from vitral.hw.core.interfaces import ReadPort

@@ -133,6 +133,7 @@ def write_slave(
 
     async def process(ctx: Any) -> None:
         bursts: deque[list[int]] = deque()
+        early: deque[tuple[int, int, int]] = deque()
         answers: deque[tuple[int, int]] = deque()
         aw_stable, w_stable = _Stable("AW"), _Stable("W")
         now = number = 0
@@ -164,7 +165,9 @@ def write_slave(
                 bursts.append([address, length + 1])
             if w_valid and w_ready:
                 log.beats.append((data, strb, bool(last)))
-                assert bursts, "W beat before its AW (this slave takes AW first)"
+                early.append((data, strb, last))
+            while early and bursts:
+                data, strb, last = early.popleft()
                 at, left = bursts[0]
                 assert bool(last) == (left == 1), f"WLAST {last} with {left} beats left"
                 _write(memory, log, at, base, data, strb, beat_bytes)
