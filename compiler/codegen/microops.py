@@ -1,0 +1,112 @@
+"""Micro-op sequences: each stored once, loaded before its use and again if it was replaced."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.config import CoreConfig
+from vitral.errors import CompileError
+from vitral.isa import InstructionSet, Load, Memory, Uop
+
+__all__ = ["MicroOps"]
+
+Sequence = tuple[Uop, ...]
+_LOAD_LIMIT = 65535
+
+
+class MicroOps:
+    """Where the micro-ops of a segment lie, in DRAM and in the UOP memory.
+
+    When all sequences fit, one LOAD brings them in. Else those of a layer are loaded as the layer
+    starts, and when these do not fit either, each one as it is needed, in a ring.
+
+    Parameters
+    ----------
+    config : CoreConfig
+    layers : iterable of iterables of sequences
+        What each layer uses, in order. None may be longer than the UOP memory.
+    """
+
+    def __init__(self, config: CoreConfig, layers: Iterable[Iterable[Sequence]]) -> None:
+        self._depth = config.layout.uop_depth
+        self._isa = InstructionSet.of(config)
+        per_layer = [list(dict.fromkeys(sequences)) for sequences in layers]
+        everything = list(dict.fromkeys(seq for sequences in per_layer for seq in sequences))
+        if sum(map(len, everything)) <= self._depth:
+            self._groups = [everything] * len(per_layer)
+        else:
+            self._groups = per_layer
+        self._words: list[int] = []
+        self._group_base: dict[int, int] = {}
+        self._dram: list[dict[Sequence, int]] = [self._lay_out(group) for group in self._groups]
+        self._loaded: int | None = None  # identity of the group that is on chip as a whole
+        self._resident: dict[Sequence, int] = {}
+        self._next = 0
+
+    def _lay_out(self, group: list[Sequence]) -> dict[Sequence, int]:
+        """DRAM position of each sequence of a group; the group lies in one piece."""
+        if id(group) not in self._group_base:
+            self._group_base[id(group)] = len(self._words)
+            for sequence in group:
+                self._words.extend(self._isa.encode_uop(uop) for uop in sequence)
+        places, place = {}, self._group_base[id(group)]
+        for sequence in group:
+            places[sequence] = place
+            place += len(sequence)
+        return places
+
+    @property
+    def image(self) -> npt.NDArray[np.uint32]:
+        """All micro-ops as they lie in DRAM."""
+        return np.array(self._words, "<u4")
+
+    def request(self, layer: int, sequence: Sequence, dram_base: int) -> tuple[int, list[Load]]:
+        """Position of a sequence in the UOP memory, and the LOADs that must come first.
+
+        `dram_base` is the DRAM element at which `image` lies.
+        """
+        group, places = self._groups[layer], self._dram[layer]
+        total = sum(map(len, group)) if self._loaded != id(group) else 0
+        if self._loaded == id(group):
+            return places[sequence] - self._group_base[id(group)], []
+        if total <= self._depth:
+            self._loaded, self._resident = id(group), {}
+            base = self._group_base[id(group)]
+            return places[sequence] - base, self._loads(0, dram_base + base, total)
+        return self._in_ring(sequence, dram_base + places[sequence])
+
+    def _in_ring(self, sequence: Sequence, dram: int) -> tuple[int, list[Load]]:
+        if self._loaded is not None:
+            self._loaded, self._resident, self._next = None, {}, 0
+        if sequence in self._resident:
+            return self._resident[sequence], []
+        if len(sequence) > self._depth:
+            raise CompileError(
+                f"{len(sequence)} micro-ops in a sequence, the UOP memory holds {self._depth}"
+            )
+        if self._next + len(sequence) > self._depth:
+            self._next = 0
+        base, end = self._next, self._next + len(sequence)
+        self._resident = {
+            other: place
+            for other, place in self._resident.items()
+            if place + len(other) <= base or place >= end
+        }
+        self._resident[sequence] = base
+        self._next = end
+        return base, self._loads(base, dram, len(sequence))
+
+    @staticmethod
+    def _loads(sram: int, dram: int, count: int) -> list[Load]:
+        return [
+            Load(
+                memory=Memory.UOP,
+                sram_base=sram + first,
+                dram_base=dram + first,
+                y_size=1,
+                x_size=min(count - first, _LOAD_LIMIT),
+                x_stride=min(count - first, _LOAD_LIMIT),
+            )
+            for first in range(0, count, _LOAD_LIMIT)
+        ]

@@ -1,0 +1,118 @@
+"""Chooses the tiling of a convolution: the cheapest by estimate of those that fit."""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from vitral.compiler.schedule.cost import estimate
+from vitral.compiler.schedule.geometry import Geometry, blocks_of
+from vitral.compiler.schedule.tiling import Buffers, Tiling, buffers_of, input_chunk
+from vitral.config import CoreConfig
+from vitral.errors import CompileError
+
+__all__ = ["Cost", "choose_tiling", "tilings"]
+
+Cost = Callable[[Geometry, Tiling, Buffers, CoreConfig], int]
+
+_MOST_ROWS = 6
+_MOST_COLUMN_SPLITS = 6
+
+
+def _cycles(geometry: Geometry, tiling: Tiling, buffers: Buffers, config: CoreConfig) -> int:
+    return estimate(geometry, tiling, buffers, config).cycles
+
+
+def choose_tiling(
+    geometry: Geometry, config: CoreConfig, name: str, cost: Cost = _cycles
+) -> tuple[Tiling, Buffers]:
+    """The tiling with the lowest cost, and its buffers.
+
+    Raises
+    ------
+    CompileError
+        When not even one output of one channel block fits, with `name` and the numbers.
+    """
+    try:
+        return _choose(geometry, config, cost)
+    except CompileError as error:
+        raise CompileError(f"{name}: {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _choose(geometry: Geometry, config: CoreConfig, cost: Cost) -> tuple[Tiling, Buffers]:
+    best: tuple[int, int, Tiling, Buffers] | None = None
+    for tiling, buffers in tilings(geometry, config):
+        key = (cost(geometry, tiling, buffers, config), buffers.inp.size)
+        if best is None or key < best[:2]:
+            best = (*key, tiling, buffers)
+    if best is None:
+        raise CompileError(_too_large(geometry, config))
+    return best[2], best[3]
+
+
+def tilings(geometry: Geometry, config: CoreConfig) -> Iterator[tuple[Tiling, Buffers]]:
+    """Candidates that fit, with their buffers; whole kernels unless none of those does."""
+    for taps in _parts(geometry.y.kernel):
+        found = False
+        for candidate in _of_taps(geometry, config, taps):
+            found = True
+            yield candidate
+        if found:
+            return
+
+
+def _parts(count: int) -> list[int]:
+    """Lengths that cut `count` into 1, 2, 3, ... parts of about equal length, longest first."""
+    return sorted({blocks_of(count, parts) for parts in range(1, count + 1)}, reverse=True)
+
+
+def _of_taps(geometry: Geometry, config: CoreConfig, taps: int) -> Iterator[tuple[Tiling, Buffers]]:
+    most_outs = max(task.outs for task in geometry.tasks)
+    most_ins = max(task.ins for task in geometry.tasks)
+    for ins in _parts(most_ins):
+        for cols in _fitting_cols(geometry, config, ins, taps):
+            for outs in _parts(most_outs):
+                yield from _of_rows(geometry, config, (cols, outs, ins, taps), outs < most_outs)
+
+
+def _fitting_cols(geometry: Geometry, config: CoreConfig, ins: int, taps: int) -> list[int]:
+    """The widest tiles of one row whose input fits."""
+
+    def fits(cols: int) -> bool:
+        tiling = Tiling(rows=1, cols=cols, outs=1, ins=ins, taps=taps, outs_outer=False)
+        return buffers_of(geometry, tiling, config.layout) is not None
+
+    found: list[int] = []
+    for cols in _parts(geometry.x.out):
+        if len(found) < _MOST_COLUMN_SPLITS and fits(cols):
+            found.append(cols)
+    return found
+
+
+def _of_rows(
+    geometry: Geometry, config: CoreConfig, shape: tuple[int, int, int, int], partial: bool
+) -> Iterator[tuple[Tiling, Buffers]]:
+    """Tiles of the largest numbers of rows that fit."""
+    cols, outs, ins, taps = shape
+    count = 0
+    for rows in _parts(geometry.y.out):
+        for outs_outer in (False, True) if partial else (False,):
+            tiling = Tiling(
+                rows=rows, cols=cols, outs=outs, ins=ins, taps=taps, outs_outer=outs_outer
+            )
+            buffers = buffers_of(geometry, tiling, config.layout)
+            if buffers is not None:
+                count += not outs_outer
+                yield tiling, buffers
+        if count == _MOST_ROWS:
+            return
+
+
+def _too_large(geometry: Geometry, config: CoreConfig) -> str:
+    layout = config.layout
+    smallest = Tiling(rows=1, cols=1, outs=1, ins=1, taps=1, outs_outer=False)
+    rows, cols = input_chunk(geometry, smallest)
+    weights = geometry.x.kernel * geometry.planes
+    return (
+        f"one output of one channel block needs {rows * cols} input and {weights} weight elements"
+        f" at a time, the core holds {layout.inp_depth} and {layout.wgt_depth}; use larger buffers"
+    )
