@@ -26,7 +26,14 @@ from vitral.runtime.module import (
 )
 from vitral.runtime.packing import packed_bytes
 
-__all__ = ["double_module", "image_of", "mixed_module"]
+__all__ = [
+    "RESULT",
+    "SOURCE",
+    "double_instructions",
+    "double_module",
+    "image_of",
+    "mixed_module",
+]
 
 Shape = tuple[int, int, int, int]
 Pads = tuple[int, int, int, int]
@@ -146,6 +153,9 @@ def mixed_module() -> Module:
     return replace(
         module,
         steps=(before, inner, after),
-        arrays={"table": np.arange(256, dtype=np.int8), "other": np.array([[1.5], [2]], np.float32)},
+        arrays={
+            "table": np.arange(256, dtype=np.int8),
+            "other": np.array([[1.5], [2]], np.float32),
+        },
         notices=("after runs on the CPU: it is a table",),
     )
