@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from oracle import conv, elementwise, matmul, pool, qdq, shape, tables
+from oracle import conv, elementwise, matmul, pool, qdq, regions, shape, tables
 from oracle.errors import OracleError
 from oracle.graph import Graph, GraphInput, Node, load
 from oracle.values import Array, Value, materialise
 
 __all__ = ["OPERATORS", "evaluate"]
 
-Operator = Callable[[Node, Sequence[Value | None]], Value]
+Operator = Callable[[Node, Sequence[Value | None]], Value | list[Value]]
 
 OPERATORS: dict[tuple[str, str], Operator] = {
     **qdq.OPERATORS,
@@ -22,10 +22,11 @@ OPERATORS: dict[tuple[str, str], Operator] = {
     **matmul.OPERATORS,
     **pool.OPERATORS,
     **elementwise.OPERATORS,
+    **regions.OPERATORS,
     **shape.OPERATORS,
     **tables.OPERATORS,
 }
-"""(domain, operator) -> function of the node and its input values; all have one output."""
+"""(domain, operator) -> function of the node and its input values; a list for many outputs."""
 
 
 def evaluate(
@@ -71,11 +72,13 @@ def _run(node: Node, values: dict[str, Value], unrounded: dict[str, Array] | Non
         node = replace(node, unrounded=_recorder(unrounded, node.outputs[0]))
     args = [values[name] if name else None for name in node.inputs]
     try:
-        values[node.outputs[0]] = operator(node, args)
+        result = operator(node, args)
     except OracleError as error:
         if node.where in str(error):
             raise
         raise node.fail(str(error)) from error
+    results = result if isinstance(result, list) else [result]
+    values.update(zip(node.outputs, results, strict=False))
 
 
 def _recorder(unrounded: dict[str, Array], name: str) -> Callable[[Array], None]:
