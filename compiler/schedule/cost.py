@@ -14,7 +14,7 @@ from vitral.compiler.schedule.tiling import (
 )
 from vitral.config import CoreConfig
 
-__all__ = ["LATENCY", "Estimate", "estimate"]
+__all__ = ["LATENCY", "Estimate", "estimate", "row_beats"]
 
 LATENCY = 64
 """Cycles from a read's address to its first data, as the memory of the yardstick has."""
@@ -57,13 +57,15 @@ def estimate(geometry: Geometry, tiling: Tiling, buffers: Buffers, config: CoreC
         * blocks_of(geometry.y.kernel, tiling.taps)
     )
     outs = sum(task.outs for task in geometry.tasks)
-    write = _beats(geometry.x.out, layout.out_bytes, config) * geometry.batches * geometry.y.out
+    write = row_beats(geometry.x.out, layout.out_bytes, config) * geometry.batches * geometry.y.out
     write = write * outs + _STORE_OVERHEAD * tiles * outs
     gemm = geometry.gemm_cycles + 2 * _GEMM_OVERHEAD * steps
     first_rows = input_chunk(geometry, tiling)[0]
-    exposed = 2 * LATENCY + weight * tiling.taps * geometry.x.kernel * geometry.planes
-    exposed += first_rows * _beats(cols, layout.inp_bytes, config)
-    exposed += tiling.rows * _beats(tiling.cols, layout.out_bytes, config)
+    weight_elements = tiling.taps * geometry.x.kernel * geometry.planes
+    piece = weight * weight_elements + first_rows * row_beats(cols, layout.inp_bytes, config)
+    hidden = weight_elements * tiling.rows * tiling.cols
+    exposed = 2 * LATENCY + piece + (tiling.ins - 1) * max(0, piece - hidden)
+    exposed += tiling.rows * row_beats(tiling.cols, layout.out_bytes, config)
     if buffers.inp.slots == 1 and passes * tiles * chunks > 1:
         exposed += inputs
     if buffers.wgt.slots == 1 and weight_chunks(geometry, tiling) > 1:
@@ -73,8 +75,8 @@ def estimate(geometry: Geometry, tiling: Tiling, buffers: Buffers, config: CoreC
     return Estimate(gemm, inputs + weights, write, exposed)
 
 
-def _beats(elements: int, element_bytes: int, config: CoreConfig) -> int:
-    """Cycles of one row: its beats, or the share of the latency when its bursts are short."""
+def row_beats(elements: int, element_bytes: int, config: CoreConfig) -> int:
+    """Cycles of one row on its channel: its beats, or its share of the latency if that is more."""
     beats = blocks_of(elements * element_bytes, config.layout.beat_bytes)
     bursts = blocks_of(beats, config.burst_beats)
     return max(beats, bursts * (LATENCY // _OUTSTANDING))
@@ -91,7 +93,7 @@ def _input_rows(geometry: Geometry, tiling: Tiling, config: CoreConfig) -> tuple
         for first, count in split(geometry.y.out, tiling.rows)
         for tap, _ in split(kernel, tiling.taps)
     )
-    per_row = sum(_beats(width, config.layout.inp_bytes, config) for width in widths)
+    per_row = sum(row_beats(width, config.layout.inp_bytes, config) for width in widths)
     return geometry.batches * rows * per_row, max(widths)
 
 

@@ -1,4 +1,4 @@
-"""Chooses the tiling of a convolution: the cheapest by estimate of those that fit."""
+"""Chooses the tiling of a convolution: of those that fit, the best by estimate and timeline."""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -6,6 +6,7 @@ from functools import lru_cache
 from vitral.compiler.schedule.cost import estimate
 from vitral.compiler.schedule.geometry import Geometry, blocks_of
 from vitral.compiler.schedule.tiling import Buffers, Tiling, buffers_of, input_chunk
+from vitral.compiler.schedule.timeline import timeline_cycles
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 
@@ -13,18 +14,15 @@ __all__ = ["Cost", "choose_tiling", "tilings"]
 
 Cost = Callable[[Geometry, Tiling, Buffers, CoreConfig], int]
 
+_FINALISTS = 24
 _MOST_ROWS = 6
 _MOST_COLUMN_SPLITS = 6
 
 
-def _cycles(geometry: Geometry, tiling: Tiling, buffers: Buffers, config: CoreConfig) -> int:
-    return estimate(geometry, tiling, buffers, config).cycles
-
-
 def choose_tiling(
-    geometry: Geometry, config: CoreConfig, name: str, cost: Cost = _cycles
+    geometry: Geometry, config: CoreConfig, name: str, cost: Cost = timeline_cycles
 ) -> tuple[Tiling, Buffers]:
-    """The tiling with the lowest cost, and its buffers.
+    """The tiling with the lowest cost among the finalists of a rough estimate; its buffers.
 
     Raises
     ------
@@ -39,14 +37,12 @@ def choose_tiling(
 
 @lru_cache(maxsize=1024)
 def _choose(geometry: Geometry, config: CoreConfig, cost: Cost) -> tuple[Tiling, Buffers]:
-    best: tuple[int, int, Tiling, Buffers] | None = None
-    for tiling, buffers in tilings(geometry, config):
-        key = (cost(geometry, tiling, buffers, config), buffers.inp.size)
-        if best is None or key < best[:2]:
-            best = (*key, tiling, buffers)
-    if best is None:
+    found = list(tilings(geometry, config))
+    if not found:
         raise CompileError(_too_large(geometry, config))
-    return best[2], best[3]
+    rough = [(estimate(geometry, *pair, config).cycles, n) for n, pair in enumerate(found)]
+    finalists = [found[n] for _, n in sorted(rough)[:_FINALISTS]]
+    return min(finalists, key=lambda pair: cost(geometry, *pair, config))
 
 
 def tilings(geometry: Geometry, config: CoreConfig) -> Iterator[tuple[Tiling, Buffers]]:
