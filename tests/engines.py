@@ -28,11 +28,18 @@ def _rtl(config: CoreConfig) -> Engine:
     return RtlSimulator(config)
 
 
+def _functional(config: CoreConfig) -> Engine:
+    from vitral.sim.functional import FunctionalSimulator
+
+    return FunctionalSimulator(config)
+
+
 FACTORIES: dict[str, Callable[[CoreConfig], Engine]] = {
     "reference": _reference,
+    "fsim": _functional,
     "tsim": _rtl,
 }
-ENGINES = ("reference",)
+ENGINES = ("reference", "fsim")
 """Those that every test of meaning runs on."""
 
 

@@ -1,0 +1,128 @@
+"""Compiles a simulator to native code for this host, and keeps the object code on disk."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from vitral.config import CoreConfig
+from vitral.sim.functional.product import EXTENSIONS
+
+__all__ = ["Native", "cache_folder", "host_extensions", "load"]
+
+SHARED_SOURCES = ("isa.py", "config.py")
+SPEED_LEVEL = 3
+
+
+class Native:
+    """Loaded machine code; `run` takes the address of the context words."""
+
+    def __init__(self, engine: llvm.ExecutionEngine, run: Callable[[int], int]) -> None:
+        self.engine = engine  # owns the code that `run` is in
+        self.run = run
+
+
+def cache_folder() -> Path:
+    """Where object code is kept: $VITRAL_CACHE, else ~/.cache/vitral."""
+    chosen = os.environ.get("VITRAL_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "vitral"
+
+
+def host_extensions() -> str:
+    """The best of `EXTENSIONS` that this host has."""
+    features = llvm.get_host_cpu_features()
+    return next(e.name for e in EXTENSIONS if features.get(e.name) or e.intrinsic is None)
+
+
+@lru_cache(maxsize=16)
+def load(config: CoreConfig, extensions: str) -> Native:
+    """Native code of a configuration: from this process, from disk, or compiled now."""
+    from ctypes import CFUNCTYPE, c_int64
+
+    from vitral.sim.functional.machine import ENTRY
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = _target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    code = _object_code(config, extensions, machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return Native(engine, CFUNCTYPE(c_int64, c_int64)(engine.get_function_address(ENTRY)))
+
+
+def _target_machine() -> llvm.TargetMachine:
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512bw"):
+        features["prefer-256-bit"] = False  # the product kernel wants whole registers
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=features.flatten(),
+        opt=SPEED_LEVEL,
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+def _object_code(config: CoreConfig, extensions: str, machine: llvm.TargetMachine) -> bytes:
+    path = cache_folder() / "fsim" / f"{_key(config, extensions)}.o"
+    try:
+        return path.read_bytes()
+    except OSError:
+        code = _compile(config, extensions, machine)
+        _keep(path, code)
+        return code
+
+
+def _compile(config: CoreConfig, extensions: str, machine: llvm.TargetMachine) -> bytes:
+    from vitral.sim.functional.machine import emit_machine
+
+    module = llvm.parse_assembly(str(emit_machine(config, extensions)))
+    module.verify()
+    tuning = llvm.create_pipeline_tuning_options(speed_level=SPEED_LEVEL)
+    tuning.loop_vectorization = True
+    tuning.slp_vectorization = True
+    passes = llvm.create_pass_builder(machine, tuning)
+    passes.getModulePassManager().run(module, passes)
+    return machine.emit_object(module)
+
+
+def _keep(path: Path, code: bytes) -> None:
+    """Write a file whole or not at all; a cache that cannot be written is done without."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(code)
+        os.replace(file.name, path)
+    except OSError:
+        return
+
+
+def _key(config: CoreConfig, extensions: str) -> str:
+    """Digest of all that the object code depends on."""
+    parts = [
+        config.digest,
+        str(config.to_dict()),
+        extensions,
+        metadata.version("llvmlite"),
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+        _source_digest(),
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _source_digest() -> str:
+    here = Path(__file__).resolve().parent
+    import vitral.isa
+
+    shared = Path(vitral.isa.__file__).resolve().parent
+    files = [*sorted(here.glob("*.py")), *(shared / name for name in SHARED_SOURCES)]
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
