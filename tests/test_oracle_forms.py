@@ -78,11 +78,16 @@ def test_missing_and_unknown_inputs_are_refused() -> None:
         oracle.evaluate(ACCEPTED["qdq opset 13"], {"x": V2.x, "z": V2.x})
 
 
-def test_symbolic_batch_takes_any_size_but_zero() -> None:
+@pytest.mark.parametrize("name", ["N", -1])
+def test_symbolic_batch_takes_any_size_but_zero(name: str | int) -> None:
     case = next(c for c in conv_rows() if c.name == "V11")
     model = build_qdq(case)
     for info in (model.graph.input[0], model.graph.output[0]):
-        info.type.tensor_type.shape.dim[0].dim_param = "N"
+        batch = info.type.tensor_type.shape.dim[0]
+        if isinstance(name, str):
+            batch.dim_param = name
+        else:
+            batch.dim_value = name
     case.check(oracle.evaluate(model, {"x": case.x})["y"])
     single = oracle.evaluate(model, {"x": case.x[1:2]})["y"]
     np.testing.assert_array_equal(single, oracle.evaluate(model, {"x": case.x})["y"][1:2])

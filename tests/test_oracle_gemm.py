@@ -81,7 +81,7 @@ def test_bias_of_another_scale_is_rounded_half_to_even() -> None:
 
 
 def test_matmul_of_uint8_and_int8_with_both_zero_points() -> None:
-    """Case 3 c: products that a 16-bit saturating kernel gets wrong."""
+    """Products that a 16-bit saturating kernel gets wrong."""
     a = np.array([[238, 115, 94], [245, 111, 102], [158, 225, 48]], np.uint8)
     right = np.array([[25, 36, 125], [42, -123, 76], [-81, -86, 35]], np.int8)
     want = [[12100, 1951, 40214], [11745, 2293, 41351], [18030, -10919, 36548]]

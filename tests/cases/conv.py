@@ -41,7 +41,7 @@ class ConvCase:
     """
 
     name: str
-    case: int
+    topic: str
     x: Array
     w: Array
     bias: npt.NDArray[np.int32] | None
@@ -130,7 +130,7 @@ def _generated(row: dict[str, Any]) -> ConvCase:
     )
     return ConvCase(
         name=row["name"],
-        case=row["case"],
+        topic=row["topic"],
         x=fill_x(tuple(row["x"]), dtype),
         w=fill_w(tuple(row["w"]), dtype),
         bias=fill_b(outputs) if row["bias"] else None,
@@ -161,7 +161,7 @@ def _literal(row: dict[str, Any]) -> ConvCase:
     clip = row.get("clip")
     return ConvCase(
         name=row["name"],
-        case=row["case"],
+        topic=row["topic"],
         x=x,
         w=w,
         bias=None,

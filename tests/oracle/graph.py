@@ -99,7 +99,7 @@ def _input(info: onnx.ValueInfoProto) -> GraphInput:
     shape: tuple[int | None, ...] | None = None
     if tensor.HasField("shape"):
         dims = tensor.shape.dim
-        shape = tuple(d.dim_value if d.HasField("dim_value") else None for d in dims)
+        shape = tuple(d.dim_value if d.dim_value > 0 else None for d in dims)
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
     return GraphInput(name=info.name, dtype=dtype, shape=shape)
 
