@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_uint, c_uint32, c_uint64, c_void_p
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -111,17 +112,25 @@ class Harness:
             self._call[name] = function
         self._handle = self._call["create"]()
         self._dram: Dram | None = None
-        self.close = weakref.finalize(self, self._call["destroy"], self._handle)
+        self._destroy = weakref.finalize(self, self._call["destroy"], self._handle)
         self.arrays = self._find_arrays()
+
+    def close(self) -> None:
+        """Free the model, and with it `arrays`; every later call raises DeviceError."""
+        self.arrays = {}
+        self._destroy()
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        if not self._destroy.alive:
+            raise DeviceError("the simulator is closed; make a new one")
+        return self._call[name](self._handle, *arguments)
 
     def _find_arrays(self) -> dict[str, npt.NDArray[np.uint8]]:
         """Every memory of the model by hierarchical name, uint8 (depth, bytes per entry)."""
         arrays = {}
-        for number in range(self._call["array_count"](self._handle)):
+        for number in range(self._ask("array_count")):
             data, entry, depth = c_void_p(), c_uint64(), c_uint64()
-            name = self._call["array"](
-                self._handle, number, byref(data), byref(entry), byref(depth)
-            )
+            name = self._ask("array", number, byref(data), byref(entry), byref(depth))
             kind = ctypes.c_uint8 * (entry.value * depth.value)
             flat = np.ctypeslib.as_array(kind.from_address(data.value or 0))
             arrays[name.decode()] = flat.reshape(depth.value, entry.value)
@@ -134,32 +143,31 @@ class Harness:
     @property
     def cycle(self) -> int:
         """Clock cycles since the model was made."""
-        return self._call["cycle"](self._handle)
+        return self._ask("cycle")
 
     @property
     def error(self) -> str:
         """The first broken rule of a bus since the last reset, or ""."""
-        return self._call["error"](self._handle).decode()
+        return self._ask("error").decode()
 
     @property
     def bursts_open(self) -> tuple[int, int]:
         """Read and write bursts that the memory has not finished."""
-        handle = self._handle
-        return self._call["reads_open"](handle), self._call["writes_open"](handle)
+        return self._ask("reads_open"), self._ask("writes_open")
 
     @property
     def beats(self) -> tuple[int, int]:
         """Data beats read and written since the model was made."""
-        return self._call["read_beats"](self._handle), self._call["write_beats"](self._handle)
+        return self._ask("read_beats"), self._ask("write_beats")
 
     def reset(self) -> None:
         """Eight cycles of `aresetn` low; the memory forgets its bursts."""
-        self._call["reset"](self._handle)
+        self._ask("reset")
 
     def attach(self, dram: Dram) -> None:
         """Connect the memory port to host memory, in place."""
         self._dram = dram
-        self._call["attach"](self._handle, dram.data.ctypes.data, dram.base, dram.data.size)
+        self._ask("attach", dram.data.ctypes.data, dram.base, dram.data.size)
 
     def configure(self, model: MemoryModel, burst_beats: int) -> None:
         """Set the memory's timing and errors; burst numbers and stalls start anew."""
@@ -172,10 +180,10 @@ class Harness:
             stall_threshold=round(model.stall_probability * STALL_STEPS) if stalls else 0,
             burst_beats=burst_beats,
         )
-        self._call["configure"](self._handle, byref(settings))
+        self._ask("configure", byref(settings))
         ranges = (_Range * len(model.error_ranges))(*model.error_ranges)
-        self._call["fail"](
-            self._handle,
+        self._ask(
+            "fail",
             ranges,
             len(ranges),
             *_numbers(model.fail_reads),
@@ -184,26 +192,26 @@ class Harness:
 
     def write(self, offset: int, value: int) -> None:
         """One 32-bit write on the register port; DeviceError when it is not answered."""
-        if self._call["write"](self._handle, offset, value):
+        if self._ask("write", offset, value):
             raise DeviceError(self.error)
 
     def read(self, offset: int) -> int:
         """One 32-bit read on the register port; DeviceError when it is not answered."""
         value = c_uint32()
-        if self._call["read"](self._handle, offset, byref(value)):
+        if self._ask("read", offset, byref(value)):
             raise DeviceError(self.error)
         return value.value
 
     def run(self, cycles: int, quiet: int) -> End:
         """Clock until the interrupt, for `cycles` at most, or `quiet` cycles without traffic."""
-        return End(self._call["run"](self._handle, cycles, quiet))
+        return End(self._ask("run", cycles, quiet))
 
     def open_trace(self, path: Path) -> bool:
         """Write a waveform from now on; False when the library has none or cannot write it."""
-        return bool(self._call["trace_open"](self._handle, str(path).encode()))
+        return bool(self._ask("trace_open", str(path).encode()))
 
     def close_trace(self) -> None:
-        self._call["trace_close"](self._handle)
+        self._ask("trace_close")
 
 
 def _numbers(values: Sequence[int]) -> "tuple[ctypes.Array[c_uint64], int]":

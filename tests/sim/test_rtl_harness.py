@@ -176,6 +176,17 @@ def test_another_core_is_refused(verilog: str) -> None:
         RtlSimulator(CoreConfig(data_bits=128), verilog=verilog)
 
 
+def test_closed_simulator_is_refused(verilog: str) -> None:
+    simulator = RtlSimulator(CONFIG, verilog=verilog)
+    simulator.close()
+    simulator.close()
+    with pytest.raises(DeviceError, match="closed"):
+        simulator.run(copy(1), memory())
+    with pytest.raises(DeviceError, match="closed"):
+        simulator.run(copy(1), memory(), onchip=OnChip.zeros(CONFIG))
+    assert not simulator.arrays
+
+
 def test_instances_run_in_parallel(verilog: str) -> None:
     drams = [memory(seed) for seed in range(3)]
 
