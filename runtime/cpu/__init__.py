@@ -1,0 +1,21 @@
+"""The operators of a module's CPU steps, in numpy.
+
+An operator takes the step's tensors, then its constants, then its attributes by keyword, and
+returns the result. Quantized tensors are int8 throughout.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vitral.runtime.cpu import convert, floats, pool, shape, sums
+
+__all__ = ["OPERATORS"]
+
+OPERATORS: Mapping[str, Callable[..., Any]] = {
+    **convert.OPERATORS,
+    **shape.OPERATORS,
+    **pool.OPERATORS,
+    **sums.OPERATORS,
+    **floats.OPERATORS,
+}
+"""Name of a step's operator to its function; all have one result."""

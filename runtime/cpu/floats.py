@@ -1,0 +1,78 @@
+"""Operators of float islands; sums are taken in float64 and rounded to float32 once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.runtime.cpu.windows import taps
+
+__all__ = ["OPERATORS"]
+
+Array = npt.NDArray[Any]
+Float32 = npt.NDArray[np.float32]
+
+
+def _add(a: Array, b: Array) -> Float32:
+    return a + b
+
+
+def _sub(a: Array, b: Array) -> Float32:
+    return a - b
+
+
+def _mul(a: Array, b: Array) -> Float32:
+    return a * b
+
+
+def _clip(x: Array, *, low: float | None = None, high: float | None = None) -> Float32:
+    """min(max(x, low), high); None is open."""
+    if low is not None:
+        x = np.maximum(x, np.float32(low))
+    return x if high is None else np.minimum(x, np.float32(high))
+
+
+def _leaky_relu(x: Array, *, alpha: float) -> Float32:
+    return np.where(x >= 0, x, x * np.float32(alpha))
+
+
+def _matmul(a: Array, b: Array) -> Float32:
+    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+
+
+def _conv2d(
+    x: Array,
+    weight: Array,
+    bias: Array,
+    *,
+    strides: Sequence[int],
+    pads: Sequence[int],
+    dilations: Sequence[int],
+    group: int,
+) -> Float32:
+    outputs, per_group, *kernel = weight.shape
+    batch, channels = x.shape[:2]
+    grouped = weight.astype(np.float64).reshape(group, outputs // group, per_group, -1)
+    windows = taps(
+        x.astype(np.float64), kernel=kernel, strides=strides, pads=pads, dilations=dilations, fill=0
+    )
+    total, shape = np.float64(0), (1, 1)
+    for tap, window in enumerate(windows):
+        columns = window.reshape(batch, group, channels // group, -1)
+        total = total + grouped[None, :, :, :, tap] @ columns
+        shape = window.shape[2:]
+    result = np.reshape(total, (batch, outputs, *shape)) + bias.reshape(1, -1, 1, 1)
+    return result.astype(np.float32)
+
+
+OPERATORS = {
+    "float.add": _add,
+    "float.sub": _sub,
+    "float.mul": _mul,
+    "float.clip": _clip,
+    "float.leaky_relu": _leaky_relu,
+    "float.matmul": _matmul,
+    "float.conv2d": _conv2d,
+}
+"""float.add/sub/mul/matmul(a, b), float.clip(x), float.leaky_relu(x), float.conv2d(x, w, bias)."""
