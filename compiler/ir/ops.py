@@ -1,0 +1,229 @@
+"""The operators of the graph: plain records; `vitral.compiler.ir.infer` gives their types.
+
+Every operator has one result. A `Requantizing` operator ends in a rounding: it computes an exact
+result, clamps it to its `bounds` and writes codes of `y_quant`, or float32 when that is None.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.compiler.ir.types import Quant
+from vitral.compiler.schedule.layer import ChannelParams
+
+__all__ = [
+    "AccelConv2d",
+    "AveragePool",
+    "Binary",
+    "Bounds",
+    "Concat",
+    "Conv2d",
+    "Dequantize",
+    "FlipSign",
+    "FloatOp",
+    "MatMul",
+    "MaxPool",
+    "Op",
+    "Quantize",
+    "Requantizing",
+    "Reshape",
+    "Table",
+    "Transpose",
+]
+
+Bounds = tuple[tuple[float, float], ...]
+"""Clamps [low, high] of a real result, in order of application; infinite where open."""
+
+Quad = tuple[int, int, int, int]
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Op:
+    """An operator named after the model's node, its argument values and its result value."""
+
+    kind: ClassVar[str]
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Quantize(Op):
+    """float32 to codes, IEEE float32 division, ties to even before the zero point."""
+
+    kind = "quantize"
+    quant: Quant
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dequantize(Op):
+    """Codes to float32."""
+
+    kind = "dequantize"
+    quant: Quant
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlipSign(Op):
+    """uint8 to int8 as value - 128, or back."""
+
+    kind = "flip_sign"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table(Op):
+    """Code to table[code - lowest code]; 256 entries of any element type."""
+
+    kind = "table"
+    table: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Requantizing(Op):
+    """An operator with one rounding at its end."""
+
+    y_quant: Quant | None
+    bounds: Bounds = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Conv2d(Requantizing):
+    """Quantized 2-D convolution by the arithmetic law.
+
+    A = sum((x - xz) * (w - wz[o])) + bias[o], exact;
+    y = sat(rne(fl32(fl32(A) * fl32(product_scale[o] / ys))) + yz).
+
+    Parameters
+    ----------
+    weight : ndarray
+        Integers (O, C / group, KH, KW); with zero points subtracted -255..255.
+    weight_zero : ndarray
+        int64 (O,).
+    product_scale : ndarray
+        float32 (O,): fl32(xs * ws[o]), the real value of one unit of A.
+    bias : ndarray
+        int64 (O,) in units of A.
+    pads : tuple of int
+        (top, left, bottom, right); padding is real 0.
+    """
+
+    kind = "qnn.conv2d"
+    x_quant: Quant
+    weight: npt.NDArray[Any]
+    weight_zero: npt.NDArray[np.int64]
+    product_scale: npt.NDArray[np.float32]
+    bias: npt.NDArray[np.int64]
+    strides: Pair = (1, 1)
+    pads: Quad = (0, 0, 0, 0)
+    dilations: Pair = (1, 1)
+    group: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatMul(Requantizing):
+    """Quantized matrix product of two values, numpy.matmul's shapes.
+
+    `product_scale` is float32 of shape () or (columns,): the real value of one unit of the sum.
+    """
+
+    kind = "qnn.matmul"
+    a_quant: Quant
+    b_quant: Quant
+    product_scale: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Binary(Requantizing):
+    """`function` (add, sub, mul) of two quantized values, op by op in IEEE float32; broadcasts."""
+
+    kind = "qnn.binary"
+    function: str
+    a_quant: Quant
+    b_quant: Quant
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AveragePool(Requantizing):
+    """Exact window sum divided by the count, one rounding of the exact rational.
+
+    `pads` (top, left, bottom, right) count as elements when `include_pad`; `excess` (bottom, right)
+    is what ceil mode adds behind them and never counts.
+    """
+
+    kind = "qnn.avg_pool2d"
+    x_quant: Quant
+    kernel: Pair
+    strides: Pair
+    pads: Quad = (0, 0, 0, 0)
+    excess: Pair = (0, 0)
+    dilations: Pair = (1, 1)
+    include_pad: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MaxPool(Op):
+    """Largest element of each window; padding never wins. `pads` include ceil mode's excess."""
+
+    kind = "nn.max_pool2d"
+    kernel: Pair
+    strides: Pair
+    pads: Quad = (0, 0, 0, 0)
+    dilations: Pair = (1, 1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Concat(Op):
+    """Arguments one after the other along `axis`."""
+
+    kind = "concatenate"
+    axis: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reshape(Op):
+    """The same elements in C order with another shape."""
+
+    kind = "reshape"
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Transpose(Op):
+    """Axes in the order `perm`."""
+
+    kind = "transpose"
+    perm: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FloatOp(Op):
+    """A float32 operator of `vitral.runtime.cpu.floats`, part of a float island."""
+
+    kind = "float"
+    function: str
+    shape: tuple[int, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    macs: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AccelConv2d(Op):
+    """A convolution in the accelerator's arithmetic: int8 in and out, requantised by `params`.
+
+    `origin` is the quantized convolution that it was lowered from, the law that it must obey;
+    padding elements hold the code `pad_value`. `on_cpu` when the accelerator cannot run it.
+    """
+
+    kind = "vta.conv2d"
+    weight: npt.NDArray[np.int16]
+    params: ChannelParams
+    pad_value: int
+    strides: Pair
+    pads: Quad
+    dilations: Pair
+    group: int
+    origin: Conv2d
+    on_cpu: bool = False
