@@ -1,0 +1,157 @@
+"""MaxPool, AveragePool, GlobalAveragePool, ReduceMean over space, and their QLinear forms."""
+
+from dataclasses import replace
+
+from vitral.compiler.frontends.onnx.geometry import Geometry, read_geometry
+from vitral.compiler.frontends.onnx.params import quantized_input, quantized_output
+from vitral.compiler.frontends.onnx.scope import Scope
+from vitral.compiler.frontends.onnx.symbols import Pending, Real, Symbol, Tensor
+from vitral.compiler.ir.ops import AveragePool, MaxPool
+
+__all__ = ["OPERATORS"]
+
+
+def _max_pool(scope: Scope) -> Symbol:
+    """Codes keep their order under a monotone table, so the pool works on codes."""
+    x = scope.need(0)
+    geometry = _geometry(scope, x)
+    _refuse_empty_windows(scope, geometry, x.shape[2:])
+    if isinstance(x, Real) and x.monotone:
+        return replace(x, tensor=_pooled(scope, x.tensor, geometry, scope.value_name(x)))
+    tensor = scope.builder.tensor(x, scope.node.name)
+    if tensor.type.dtype not in ("int8", "uint8", "float32"):
+        raise scope.fail(f"needs int8, uint8 or float32, got {tensor.type.dtype}")
+    return _pooled(scope, tensor, geometry, scope.output)
+
+
+def _pooled(scope: Scope, tensor: Tensor, geometry: Geometry, name: str) -> Tensor:
+    source = scope.reshape(tensor, _two_dimensional(tensor.shape))
+    flat = len(tensor.shape) == 4
+    output = name if flat else scope.builder.unique(f"{name}.wide")
+    op = MaxPool(
+        name=scope.node.name,
+        inputs=(source.name,),
+        output=output,
+        kernel=geometry.kernel,
+        strides=geometry.strides,
+        pads=geometry.all_pads,
+        dilations=geometry.dilations,
+    )
+    result = scope.builder.emit(op)
+    return result if flat else scope.reshape(result, (*result.shape[:2], result.shape[3]), name)
+
+
+def _refuse_empty_windows(scope: Scope, geometry: Geometry, size: tuple[int, ...]) -> None:
+    """Every window must meet an element; first and last windows are the ones at risk."""
+    whole = (1, *size) if len(size) == 1 else size
+    top, left, bottom, right = geometry.all_pads
+    for i, (n, before, after) in enumerate(zip(whole, (top, left), (bottom, right), strict=True)):
+        extent = (geometry.kernel[i] - 1) * geometry.dilations[i] + 1
+        last = (n + before + after - extent) // geometry.strides[i] * geometry.strides[i]
+        taps = range(0, extent, geometry.dilations[i])
+        for start in (0, last):
+            if not any(before <= start + tap < before + n for tap in taps):
+                raise scope.fail("needs an element in every window, got one that is all padding")
+
+
+def _average_pool(scope: Scope) -> Symbol:
+    x = scope.need(0)
+    return _average(scope, x, _geometry(scope, x), bool(scope.get("count_include_pad", 0)))
+
+
+def _qlinear_average_pool(scope: Scope) -> Symbol:
+    _refuse_channels_last(scope)
+    x = quantized_input(scope, 0)
+    pending = _average(scope, x, _geometry(scope, x), bool(scope.get("count_include_pad", 0)))
+    return _rounded(scope, pending, x)
+
+
+def _global_average_pool(scope: Scope) -> Symbol:
+    x = scope.need(0)
+    return _average(scope, x, _whole(scope, x), False)
+
+
+def _qlinear_global_average_pool(scope: Scope) -> Symbol:
+    _refuse_channels_last(scope)
+    x = quantized_input(scope, 0)
+    return _rounded(scope, _average(scope, x, _whole(scope, x), False), x)
+
+
+def _reduce_mean(scope: Scope) -> Symbol:
+    """Over all spatial axes: a global average, with or without the reduced axes."""
+    x = scope.need(0)
+    rank = len(x.shape)
+    axes = scope.integers(1) if scope.given(1) is not None else scope.get("axes", None)
+    normal = sorted(a % rank for a in axes or range(rank))
+    if rank not in (3, 4) or normal != list(range(2, rank)):
+        raise scope.fail(f"needs the mean over all spatial axes, got axes {axes} of rank {rank}")
+    pending = _average(scope, x, _whole(scope, x), False)
+    return pending if scope.get("keepdims", 1) else replace(pending, shape=x.shape[:2])
+
+
+def _rounded(scope: Scope, pending: Pending, x: Symbol) -> Symbol:
+    assert isinstance(x, Real)
+    quant = quantized_output(scope, 3, x.tensor.type.dtype)
+    return scope.builder.quantized(pending, quant, scope.node.name, scope.output)
+
+
+def _average(scope: Scope, x: Symbol, geometry: Geometry, include_pad: bool) -> Pending:
+    if not isinstance(x, Real) or x.quant is None:
+        raise scope.fail(
+            f"needs a quantized input as {scope.named(0)}; put QuantizeLinear and"
+            " DequantizeLinear before it"
+        )
+    source = scope.reshape(x.tensor, _two_dimensional(x.shape))
+    op = AveragePool(
+        name=scope.node.name,
+        inputs=(source.name,),
+        output="",
+        y_quant=None,
+        x_quant=x.quant,
+        kernel=geometry.kernel,
+        strides=geometry.strides,
+        pads=geometry.pads,
+        excess=geometry.excess,
+        dilations=geometry.dilations,
+        include_pad=include_pad,
+    )
+    if not include_pad:
+        _refuse_empty_windows(scope, geometry, x.shape[2:])
+    pending = scope.pending(op)
+    n, c, _, w = pending.shape
+    return pending if len(x.shape) == 4 else replace(pending, shape=(n, c, w))
+
+
+def _geometry(scope: Scope, x: Symbol) -> Geometry:
+    kernel = scope.get("kernel_shape", None)
+    if not kernel:
+        raise scope.fail("needs kernel_shape, got none")
+    if min(kernel) < 1:
+        raise scope.fail(f"needs kernel_shape >= 1, got {list(kernel)}")
+    return read_geometry(scope, x.shape[2:], kernel, ceil_mode=bool(scope.get("ceil_mode", 0)))
+
+
+def _whole(scope: Scope, x: Symbol) -> Geometry:
+    if len(x.shape) not in (3, 4):
+        raise scope.fail(f"needs an input of rank 3 or 4, got shape {list(x.shape)}")
+    _, _, height, width = _two_dimensional(x.shape)
+    return Geometry(kernel=(height, width), strides=(1, 1), dilations=(1, 1), pads=(0, 0, 0, 0))
+
+
+def _two_dimensional(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape if len(shape) == 4 else (*shape[:2], 1, *shape[2:])
+
+
+def _refuse_channels_last(scope: Scope) -> None:
+    if scope.get("channels_last", 0):
+        raise scope.fail("needs channels_last 0, got 1")
+
+
+OPERATORS = {
+    ("", "MaxPool"): _max_pool,
+    ("", "AveragePool"): _average_pool,
+    ("", "GlobalAveragePool"): _global_average_pool,
+    ("", "ReduceMean"): _reduce_mean,
+    ("com.microsoft", "QLinearAveragePool"): _qlinear_average_pool,
+    ("com.microsoft", "QLinearGlobalAveragePool"): _qlinear_global_average_pool,
+}

@@ -1,0 +1,75 @@
+"""QuantizeLinear and DequantizeLinear."""
+
+from vitral.compiler.frontends.onnx.model import element_name
+from vitral.compiler.frontends.onnx.params import read_quant, zero_point_dtype
+from vitral.compiler.frontends.onnx.scope import Scope
+from vitral.compiler.frontends.onnx.symbols import Const, Symbol, Tensor
+from vitral.compiler.ir import QUANTIZED
+from vitral.errors import CompileError
+
+__all__ = ["OPERATORS"]
+
+_DEQUANTIZED = (*QUANTIZED, "int32")
+
+
+def _dequantize_linear(scope: Scope) -> Symbol:
+    _refuse_blocks(scope)
+    data = scope.need(0)
+    if isinstance(data, Const):
+        dtype = str(data.array.dtype)
+    else:
+        dtype = data.type.dtype if isinstance(data, Tensor) else "float32"
+    if dtype not in _DEQUANTIZED:
+        raise scope.fail(f"needs int8, uint8 or int32 as {scope.named(0)}, got {dtype}")
+    axis = _axis(scope, len(data.shape))
+    quant = read_quant(scope, 1, dtype=dtype, shape=data.shape, axis=axis)
+    return scope.builder.dequantized(data, quant, scope.node.name)
+
+
+def _quantize_linear(scope: Scope) -> Symbol:
+    _refuse_blocks(scope)
+    data = scope.need(0)
+    _need_float(scope, data)
+    dtype = zero_point_dtype(scope, 2, _output_dtype(scope))
+    axis = _axis(scope, len(data.shape))
+    quant = read_quant(scope, 1, dtype=dtype, shape=data.shape, axis=axis)
+    try:
+        return scope.builder.quantized(data, quant, scope.node.name, scope.output)
+    except ValueError as error:
+        text = str(error)
+        already_named = isinstance(error, CompileError) and text.startswith("node ")
+        raise (error if already_named else scope.fail(text)) from None
+
+
+def _need_float(scope: Scope, data: Symbol) -> None:
+    dtype = "float32"
+    if isinstance(data, Const):
+        dtype = str(data.array.dtype)
+    elif isinstance(data, Tensor):
+        dtype = data.type.dtype
+    if dtype != "float32":
+        raise scope.fail(f"needs float32 as {scope.named(0)}, got {dtype}")
+
+
+def _output_dtype(scope: Scope) -> str:
+    number = scope.get("output_dtype", 0)
+    return element_name(number) if number else "uint8"
+
+
+def _axis(scope: Scope, rank: int) -> int:
+    axis = scope.get("axis", 1)
+    return axis + rank if axis < 0 else axis
+
+
+def _refuse_blocks(scope: Scope) -> None:
+    blocks = scope.get("block_size", 0)
+    if blocks:
+        raise scope.fail(f"needs scales per tensor or axis, got block_size {blocks}")
+
+
+OPERATORS = {
+    ("", "QuantizeLinear"): _quantize_linear,
+    ("", "DequantizeLinear"): _dequantize_linear,
+    ("com.microsoft", "QuantizeLinear"): _quantize_linear,
+    ("com.microsoft", "DequantizeLinear"): _dequantize_linear,
+}
