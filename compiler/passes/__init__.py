@@ -1,0 +1,1 @@
+"""Functions from graph to graph, in the order of `vitral.compiler.pipeline`."""

@@ -1,0 +1,52 @@
+"""The arithmetic law of a quantized convolution, as functions of its record."""
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.compiler.ir import Quant
+from vitral.compiler.ir.ops import Bounds, Conv2d
+
+__all__ = ["centred_weight", "code_bounds", "law_multiplier", "law_output", "raw_bias"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def centred_weight(op: Conv2d) -> npt.NDArray[np.int16]:
+    """Weights minus their zero points, -255..255."""
+    centred = op.weight.astype(np.int64) - op.weight_zero.reshape(-1, 1, 1, 1)
+    return centred.astype(np.int16)
+
+
+def raw_bias(op: Conv2d) -> Int64:
+    """What turns sum(code · weight) into the exact accumulator: bias - xz · sum(weight)."""
+    total = centred_weight(op).astype(np.int64).sum(axis=(1, 2, 3))
+    return op.bias - op.x_quant.tensor_zero * total
+
+
+def law_multiplier(op: Conv2d) -> npt.NDArray[np.float32]:
+    """m[o] = fl32(fl32(xs · ws[o]) / ys)."""
+    assert op.y_quant is not None
+    with np.errstate(over="ignore", under="ignore"):
+        return op.product_scale / np.float32(op.y_quant.tensor_scale)
+
+
+def code_bounds(quant: Quant, bounds: Bounds) -> tuple[int, int]:
+    """Lowest and highest code after all clamps, at the codes of their bounds.
+
+    QuantizeLinear is monotone, so clamping codes equals quantizing the clamped real value.
+    """
+    low, high = quant.low, quant.high
+    for bound in bounds:
+        least, most = (int(code) for code in quant.code(np.array(bound, np.float32)))
+        low, high = (min(max(edge, least), most) for edge in (low, high))
+    return low, high
+
+
+def law_output(
+    total: Int64, multiplier: npt.NDArray[np.float32], zero_point: int, low: int, high: int
+) -> Int64:
+    """clamp(rne(fl32(fl32(A) · m)) + zero_point, low, high) of exact accumulators `total`."""
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = np.rint(total.astype(np.float32) * multiplier)
+    clamped = np.minimum(np.maximum(rounded, low - zero_point), high - zero_point)
+    return clamped.astype(np.int64) + zero_point

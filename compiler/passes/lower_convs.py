@@ -1,0 +1,92 @@
+"""Rewrites quantized convolutions in the accelerator's arithmetic."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.arithmetic import fl32_parameters
+from vitral.compiler.ir import Graph
+from vitral.compiler.ir.ops import AccelConv2d, Conv2d, Op
+from vitral.compiler.passes.law import centred_weight, code_bounds, law_multiplier, raw_bias
+from vitral.compiler.schedule.layer import ChannelParams
+from vitral.errors import CompileError
+from vitral.isa import Rounding
+
+__all__ = ["lower_convs"]
+
+_INT32 = np.iinfo(np.int32)
+
+
+def lower_convs(graph: Graph) -> Graph:
+    """Convolutions with int8 input and output become `AccelConv2d`.
+
+    Weight zero points are subtracted (int16 weights), the input's zero point and the bias become
+    one int32 bias, Relu and Clip become low and high, scales become mult and shift of the float32
+    mode. Convolutions with a float32 result stay; their sums are checked too.
+
+    Raises CompileError naming the node and channel when a reachable sum does not fit int32.
+    """
+    return replace(graph, ops=tuple(_lowered(op) for op in graph.ops))
+
+
+def _lowered(op: Op) -> Op:
+    if not isinstance(op, Conv2d):
+        return op
+    weight, bias = centred_weight(op), raw_bias(op)
+    _check_sums(op, weight, bias)
+    if op.y_quant is None:
+        return op
+    multiplier = law_multiplier(op)
+    if not np.isfinite(multiplier).all():
+        channel = int(np.argmin(np.isfinite(multiplier)))
+        raise CompileError(
+            f"node {op.name!r}: needs scales whose quotient is a float32,"
+            f" got xs·ws / ys = {multiplier[channel]} in channel {channel}"
+        )
+    mult, shift = fl32_parameters(multiplier)
+    low, high = code_bounds(op.y_quant, op.bounds)
+    count = weight.shape[0]
+    params = ChannelParams(
+        bias=bias.astype(np.int32),
+        mult=mult,
+        shift=shift.astype(np.uint8),
+        zero_point=np.full(count, op.y_quant.tensor_zero, np.int16),
+        low=np.full(count, low, np.int16),
+        high=np.full(count, high, np.int16),
+        rounding=Rounding.FLOAT32,
+    )
+    return AccelConv2d(
+        name=op.name,
+        inputs=op.inputs,
+        output=op.output,
+        weight=weight,
+        params=params,
+        pad_value=op.x_quant.tensor_zero,
+        strides=op.strides,
+        pads=op.pads,
+        dilations=op.dilations,
+        group=op.group,
+        origin=op,
+    )
+
+
+def _check_sums(op: Conv2d, weight: npt.NDArray[np.int16], bias: npt.NDArray[np.int64]) -> None:
+    """Products alone, the bias alone and both together must fit int32 for every input."""
+    flat = weight.reshape(weight.shape[0], -1).astype(np.int64)
+    up, down = np.maximum(flat, 0).sum(axis=1), np.minimum(flat, 0).sum(axis=1)
+    lowest, highest = -128 * up + 127 * down, 127 * up - 128 * down
+    for what, values in (
+        ("products", lowest),
+        ("products", highest),
+        ("bias", bias),
+        ("sum", lowest + bias),
+        ("sum", highest + bias),
+    ):
+        outside = (values < _INT32.min) | (values > _INT32.max)
+        if outside.any():
+            channel = int(np.argmax(outside))
+            raise CompileError(
+                f"node {op.name!r}: {what} of channel {channel} can reach {values[channel]}, past"
+                f" int32, with {flat.shape[1]} products; split the layer or use a smaller bias"
+            )
