@@ -1,0 +1,149 @@
+"""Schedules a lowered graph for one core and packs the module."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy.typing as npt
+
+from vitral.compiler.codegen.arena import Arena
+from vitral.compiler.ir import Graph
+from vitral.compiler.ir.macs import macs
+from vitral.compiler.ir.ops import AccelConv2d
+from vitral.compiler.place.cpu_steps import StepWriter, cpu_steps
+from vitral.compiler.place.partition import Group, partition
+from vitral.compiler.schedule.segment import schedule_segment
+from vitral.config import CoreConfig
+from vitral.errors import CompileError
+from vitral.runtime.module import CpuStep, Module, Segment, TensorInfo
+
+__all__ = ["Plan", "assemble", "plan"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """A network cut into CPU steps and groups of layers, before scheduling."""
+
+    graph: Graph
+    steps: tuple[CpuStep | Group, ...]
+    arrays: Mapping[str, npt.NDArray[Any]]
+
+
+def plan(graph: Graph) -> Plan:
+    """Cut a lowered graph into steps; a notice for each CPU operator that multiplies."""
+    writer = StepWriter(graph)
+    for name in graph.constants:
+        writer.constant(name)
+    steps: list[CpuStep | Group] = [*writer.take()]
+    notices: list[str] = []
+    for item in partition(graph):
+        if isinstance(item, Group):
+            steps.append(item)
+            continue
+        cpu_steps(writer, item)
+        steps += writer.take()
+        if macs(item, graph) and not isinstance(item, AccelConv2d):
+            notices.append(f"node {item.name!r} ({item.kind}) runs on the CPU")
+    return Plan(graph=graph.noted(*notices), steps=tuple(steps), arrays=writer.arrays)
+
+
+def assemble(graph: Graph, config: CoreConfig, tell: Callable[[str], None]) -> Module:
+    """The module of a lowered graph; layers that do not fit the core go to the CPU with a notice.
+
+    `tell` is told what is scheduled next.
+    """
+    refused: dict[str, str] = {}
+    while True:
+        planned = plan(_on_cpu(graph, refused))
+        arena = Arena()
+        steps = _scheduled(planned, config, arena, tell, refused)
+        if steps is not None:
+            return _module(planned, config, steps, arena)
+
+
+def _scheduled(
+    planned: Plan,
+    config: CoreConfig,
+    arena: Arena,
+    tell: Callable[[str], None],
+    refused: dict[str, str],
+) -> tuple[CpuStep | Segment, ...] | None:
+    """The steps with their programs, or None after adding layers to `refused`."""
+    steps: list[CpuStep | Segment] = []
+    for step in planned.steps:
+        if isinstance(step, CpuStep):
+            steps.append(step)
+            continue
+        tell(f"scheduling {step.name}, {len(step.layers)} layers")
+        try:
+            steps.append(_program(step, config, arena))
+        except CompileError:
+            found = _refusals(step, config)
+            if not found:
+                raise
+            refused.update(found)
+            return None
+    return tuple(steps)
+
+
+def _program(group: Group, config: CoreConfig, arena: Arena) -> Segment:
+    return schedule_segment(
+        group.layers,
+        config,
+        name=group.name,
+        inputs=group.inputs,
+        outputs=group.outputs,
+        arena=arena,
+    )
+
+
+def _refusals(group: Group, config: CoreConfig) -> dict[str, str]:
+    """Result name to the reason, for each layer that cannot run on this core even alone."""
+    found: dict[str, str] = {}
+    for layer in group.layers:
+        alone = Group(
+            name=group.name, layers=(layer,), inputs=(layer.source,), outputs=(layer.result,)
+        )
+        try:
+            _program(alone, config, Arena())
+        except CompileError as error:
+            found[layer.result] = str(error)
+    return found
+
+
+def _on_cpu(graph: Graph, refused: Mapping[str, str]) -> Graph:
+    """The graph with the convolutions that write `refused` values placed on the CPU."""
+    ops = tuple(
+        replace(op, on_cpu=True) if isinstance(op, AccelConv2d) and op.output in refused else op
+        for op in graph.ops
+    )
+    notices = (f"runs on the CPU: {reason}" for reason in refused.values())
+    return replace(graph, ops=ops).noted(*notices)
+
+
+def _module(
+    planned: Plan, config: CoreConfig, steps: tuple[CpuStep | Segment, ...], arena: Arena
+) -> Module:
+    graph = planned.graph
+    return Module(
+        config=config,
+        inputs=tuple(_info(graph, name) for name in graph.inputs),
+        outputs=tuple(_info(graph, name) for name in graph.outputs),
+        steps=steps,
+        arrays=planned.arrays,
+        arena_bytes=arena.size,
+        image=arena.image,
+        macs=sum(macs(op, graph) for op in graph.ops),
+        notices=graph.notices,
+    )
+
+
+def _info(graph: Graph, name: str) -> TensorInfo:
+    type_, quant = graph.types[name], graph.edges.get(name)
+    return TensorInfo(
+        name=name,
+        shape=type_.shape,
+        dtype=type_.dtype,
+        scale=None if quant is None else quant.tensor_scale,
+        zero_point=None if quant is None else quant.tensor_zero,
+    )

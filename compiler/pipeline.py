@@ -1,0 +1,117 @@
+"""From a model to a compiled module: the list of passes and `compile`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from vitral.compiler.assemble import assemble
+from vitral.compiler.frontends.onnx import import_onnx
+from vitral.compiler.frontends.onnx.model import Source
+from vitral.compiler.ir import Graph, verify
+from vitral.compiler.passes.eliminate_dead import eliminate_dead
+from vitral.compiler.passes.fold_flatten import fold_flatten
+from vitral.compiler.passes.fold_tables import fold_tables
+from vitral.compiler.passes.lower_convs import lower_convs
+from vitral.compiler.passes.note_edges import note_edges
+from vitral.compiler.passes.prove import prove
+from vitral.compiler.passes.sign_activations import sign_activations
+from vitral.compiler.passes.simplify_views import simplify_views
+from vitral.compiler.passes.strip_edges import strip_edges
+from vitral.config import CoreConfig
+from vitral.errors import CompileError
+from vitral.runtime.module import Module
+
+__all__ = ["PASSES", "compile", "lower"]
+
+Pass = Callable[[Graph], Graph]
+Progress = Callable[[str], None]
+Shapes = Mapping[str, Sequence[int] | int]
+Io = Literal["float", "quantized"]
+
+PASSES: tuple[Pass, ...] = (
+    note_edges,
+    eliminate_dead,
+    simplify_views,
+    fold_flatten,
+    eliminate_dead,
+    sign_activations,
+    lower_convs,
+    prove,
+    fold_tables,
+    simplify_views,
+    eliminate_dead,
+)
+"""Applied in this order; the graph is verified after each."""
+
+
+def compile(
+    model: Source,
+    *,
+    target: str | CoreConfig = "sim",
+    shapes: Shapes | None = None,
+    io: Io = "float",
+    profile: str = "vitral",
+    progress: Progress | None = None,
+) -> Module:
+    """Compile a quantized ONNX model.
+
+    Parameters
+    ----------
+    model : path, bytes or onnx.ModelProto
+        An int8 network in QDQ or QOperator form, opset 10 or later.
+    target : str or CoreConfig
+        Name of a target, or the configuration of the core.
+    shapes : mapping, optional
+        Binds symbolic dimensions: input name to its whole shape, or symbol to its size.
+    io : "float" or "quantized"
+        Whether inputs and outputs keep the model's types, or QuantizeLinear and DequantizeLinear
+        at the edges are left to the caller.
+    profile : "vitral"
+        Instruction set profile of the programs.
+    progress : callable, optional
+        Told in a few words what is done next.
+
+    Raises
+    ------
+    CompileError
+        In one line, for a model that is malformed or that the compiler refuses.
+    """
+    if profile != "vitral":
+        raise CompileError(f"profile must be 'vitral', got {profile!r}")
+    tell = progress or (lambda text: None)
+    config = _config(target)
+    tell("reading the model")
+    graph = import_onnx(model, shapes)
+    tell("lowering")
+    lowered = lower(graph, io=io)
+    module = assemble(lowered, config, tell)
+    tell("verifying")
+    _verify(module)
+    return module
+
+
+def lower(graph: Graph, *, io: Io = "float") -> Graph:
+    """Run the passes; convolutions come out in the accelerator's arithmetic."""
+    if io not in ("float", "quantized"):
+        raise CompileError(f"io must be 'float' or 'quantized', got {io!r}")
+    passes = list(PASSES)
+    if io == "quantized":
+        passes.insert(passes.index(note_edges) + 1, strip_edges)
+    verify(graph)
+    for apply in passes:
+        graph = apply(graph)
+        verify(graph)
+    return graph
+
+
+def _config(target: str | CoreConfig) -> CoreConfig:
+    if isinstance(target, CoreConfig):
+        return target
+    from vitral.targets import target_config
+
+    return target_config(target)
+
+
+def _verify(module: Module) -> None:
+    from vitral.verify import verify_module
+
+    verify_module(module)

@@ -1,0 +1,56 @@
+"""Averages as thresholds of exact integer sums."""
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.compiler.ir import Quant
+from vitral.compiler.ir.ops import AveragePool
+from vitral.compiler.passes.law import code_bounds
+from vitral.runtime.cpu.pool import window_counts
+
+__all__ = ["average_thresholds"]
+
+
+def average_thresholds(
+    op: AveragePool, size: tuple[int, ...]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """(counts, thresholds, low): y = low + number of thresholds that the window's sum reaches.
+
+    `size` is the input's (height, width). counts (K,) are the element counts that occur; row i of
+    thresholds (K, high - low) belongs to counts[i]. Exact: y is the rounded rational average,
+    ties to even, for every sum.
+    """
+    assert op.y_quant is not None
+    counts = np.unique(
+        window_counts(
+            size,
+            kernel=op.kernel,
+            strides=op.strides,
+            pads=op.pads,
+            excess=op.excess,
+            dilations=op.dilations,
+            include_pad=op.include_pad,
+        )
+    )
+    low, high = code_bounds(op.y_quant, op.bounds)
+    rows = [_row(op.x_quant, op.y_quant, int(count), low, high) for count in counts]
+    return counts, np.array(rows, np.int64).reshape(len(counts), high - low), low
+
+
+def _row(x: Quant, y: Quant, count: int, low: int, high: int) -> list[int]:
+    """Least sum for each code from low + 1 to high; sums past every reachable one stand for never.
+
+    rne(v) >= k exactly when v > k - 1/2, or v = k - 1/2 and k is even.
+    """
+    unit = Fraction(x.tensor_scale) / (Fraction(y.tensor_scale) * count)
+    never = count * 256
+    row: list[int] = []
+    for code in range(low + 1, high + 1):
+        target = code - y.tensor_zero
+        edge = Fraction(2 * target - 1, 2) / unit
+        whole = -(-edge.numerator // edge.denominator)
+        least = whole + 1 if edge == whole and target % 2 else whole
+        row.append(min(max(least, -never), never))
+    return row
