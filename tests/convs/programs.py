@@ -7,12 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.codegen.arena import Arena
+from vitral.compiler.codegen.tensors import tensor_bytes
 from vitral.compiler.schedule.layer import ConvLayer
 from vitral.compiler.schedule.segment import schedule_segment
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.isa import Instruction, InstructionSet, Memory, Store
 from vitral.program import GUARD, PAGE, Dram, Launch, OnChip, Outcome
 from vitral.runtime.module import ArenaTensor, Segment
+from vitral.verify import Image, Report, verify_program
 
 __all__ = ["Compiled", "compile_layers", "pack", "unpack"]
 
@@ -74,6 +76,15 @@ class Compiled:
             limit_low=_BASE,
             limit_high=_BASE + self.arena.size,
         )
+
+    def verify(self) -> Report:
+        """What the verifier says, knowing the image and where the inputs lie."""
+        chunks = {_BASE + offset: data for offset, data in self.arena.image.items()}
+        filled = [
+            (_BASE + tensor.offset, tensor_bytes(tensor.shape, tensor.pads, self.config))
+            for tensor in self.segment.inputs
+        ]
+        return verify_program(self.launch, self.config, Image(chunks, filled))
 
     def dram(self, inputs: Mapping[str, Int8], rng: np.random.Generator) -> Dram:
         """The arena with a guard page on both sides, random where the host writes nothing."""
