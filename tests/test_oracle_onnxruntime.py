@@ -63,6 +63,28 @@ def test_qlinear_conv_agrees_to_the_bit(dtype: Any, w_dtype: Any, w_zero: bool, 
     oracle.compare({"y": want}, {"y": got})
 
 
+@pytest.mark.parametrize("divisor", [26, 28, 30, 94])
+def test_multiplier_and_product_are_each_rounded_to_float32(divisor: int) -> None:
+    """Every sum is an exact tie of 1 / divisor, a multiplier that float32 cannot hold.
+
+    Exact rationals send all ties to even, and the exact product with the float32 multiplier sends
+    all to one side. The law, like onnxruntime's kernel, rounds twice and does neither.
+    """
+    x = np.arange(-127, 128, 2, dtype=np.int8).reshape(1, 1, 1, -1)
+    b = ModelBuilder()
+    names = ["x", b.scale("x_scale", 1.0), b.constant("zero", np.array(0, np.int8))]
+    names += [b.constant("w", np.full((1, 1, 1, 1), divisor // 2, np.int8)), "x_scale", "zero"]
+    names += [b.scale("y_scale", divisor), "zero"]
+    b.node("QLinearConv", names, "y")
+    model = b.model({"x": (np.int8, x.shape)}, {"y": (np.int8, x.shape)})
+    want = run_onnxruntime(model, {"x": x})[0]
+    sums = x.astype(np.float64) * (divisor // 2)
+    multiplier = np.float32(1) / np.float32(divisor)
+    assert (want != np.rint(sums / divisor)).any()
+    assert (want != np.rint(sums * np.float64(multiplier))).any()
+    oracle.compare({"y": want}, {"y": oracle.evaluate(model, {"x": x})["y"]})
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
 def test_qlinear_matmul_agrees_to_the_bit(dtype: Any, seed: int) -> None:
