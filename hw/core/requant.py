@@ -1,6 +1,7 @@
 """The requantiser: accumulators to 8 bits, a few lanes per cycle, exact in all rounding modes."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl._ast import Assign
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -75,42 +76,43 @@ class Requantizer(wiring.Component):
             m.d.sync += valid.eq(Cat(self.valid, valid[:-1]))
         m.d.comb += [self.out_valid.eq(valid[-1]), self.busy.eq(valid.any())]
 
+        pipes = [_Pipe(m, f"lane_{number}") for number in range(self.lanes)]
+        outputs = [self._lane(pipe, n, [self.rounding, *modes]) for n, pipe in enumerate(pipes)]
+        m.d.comb += self.y.eq(Cat(outputs))
         # Nothing moves, in hardware or in a simulator, unless something valid does.
         with m.If(self.enable & (self.valid | valid[:-1].any())):
-            m.d.sync += [
-                now.eq(before)
-                for now, before in zip(modes, [self.rounding, *modes[:-1]], strict=True)
-            ]
-            outputs = [self._lane(m, lane, [self.rounding, *modes]) for lane in range(self.lanes)]
-        m.d.comb += self.y.eq(Cat(outputs))
+            before = [self.rounding, *modes[:-1]]
+            m.d.sync += [now.eq(last) for now, last in zip(modes, before, strict=True)]
+            m.d.sync += [move for pipe in pipes for move in pipe.moves]
         return m
 
-    def _lane(self, m: Module, number: int, modes: list[Value]) -> Signal:
+    def _lane(self, pipe: "_Pipe", number: int, modes: list[Value]) -> Value:
         """The seven stages of one lane; `modes[n]` is the rounding of what enters stage n + 1."""
-        pipe = _Pipe(m, f"lane_{number}")
         word = self.params.word_select(number, 8 * PARAM_LANE_BYTES)
         param = {field.name: select(word, PARAM_FIELDS, field.name) for field in PARAM_FIELDS}
 
-        total = self.acc.word_select(number, LANE).as_signed() + param.pop("bias")
+        acc = self.acc.word_select(number, LANE).as_signed()
+        total = pipe.wire("total", acc + param.pop("bias"))
         x = pipe.stage(
             param, negative=total[-1], magnitude=Mux(total[-1], -total, total)[:MAGNITUDE]
         )
         float32 = modes[1] == Rounding.FLOAT32
         magnitude = x.pop("magnitude")
-        x = pipe.stage(x, magnitude=Mux(float32, _to_significant(magnitude), magnitude))
+        x = pipe.stage(x, magnitude=Mux(float32, _to_significant(pipe, magnitude), magnitude))
 
         mult, magnitude = x.pop("mult"), x.pop("magnitude")
         x = pipe.stage(x, lower=magnitude[:SPLIT] * mult, upper=magnitude[SPLIT:] * mult)
 
         twice = (modes[3] == Rounding.DOUBLE) & (x["shift"] >= FIRST_SHIFT)
-        product = _product(x.pop("lower"), x.pop("upper"), twice, x["negative"])
+        product = _product(pipe, x.pop("lower"), x.pop("upper"), twice, x["negative"])
         x = pipe.stage(x, product=product, twice=twice)
 
-        whole, fraction, sticky = _divide(x.pop("product"), x.pop("shift"))
+        whole, fraction, sticky = _divide(pipe, x.pop("product"), x.pop("shift"))
         x = pipe.stage(x, whole=whole, fraction=fraction, sticky=sticky)
 
         whole = x.pop("whole")
         up = _rounds_up(
+            pipe,
             modes[5],
             whole=whole,
             fraction=x.pop("fraction"),
@@ -120,17 +122,25 @@ class Requantizer(wiring.Component):
         )
         x = pipe.stage(x, rounded=whole + up)
 
-        value = Mux(x["negative"], -x["rounded"], x["rounded"]) + x["zero_point"]
-        value = Mux(value < x["low"], x["low"], value)
+        signed = Mux(x["negative"], -x["rounded"], x["rounded"])
+        value = pipe.wire("value", signed + x["zero_point"])
+        value = pipe.wire("raised", Mux(value < x["low"], x["low"], value))
         value = Mux(value > x["high"], x["high"], value)
         return pipe.stage({}, y=value[:8])["y"]
 
 
 class _Pipe:
-    """Makes the registers between stages; to be used inside the condition for moving."""
+    """Names the values between stages; `moves` are the assignments that a step executes."""
 
     def __init__(self, m: Module, prefix: str) -> None:
         self.m, self.prefix, self.number = m, prefix, 0
+        self.moves: list[Assign] = []
+
+    def wire(self, name: str, value: Value) -> Signal:
+        """A combinational signal."""
+        signal = Signal(value.shape(), name=f"{self.prefix}_{name}_{self.number}")
+        self.m.d.comb += signal.eq(value)
+        return signal
 
     def stage(self, kept: dict[str, Value], **new: Value) -> dict[str, Value]:
         """Registers for `kept` and `new`, by the same names."""
@@ -140,37 +150,37 @@ class _Pipe:
             register = Signal(
                 value.shape(), name=f"{self.prefix}_{name}_{self.number}", reset_less=True
             )
-            self.m.d.sync += register.eq(value)
+            self.moves.append(register.eq(value))
             registers[name] = register
         return registers
 
+    def below_top(self, name: str, value: Value) -> Signal:
+        """Ones in every place up to the highest one of `value`."""
+        result = self.wire(f"{name}_0", value)
+        step = 1
+        while step < len(value):
+            result = self.wire(f"{name}_{step}", result | (result >> step))
+            step *= 2
+        return result
 
-def _below_top(value: Value) -> Value:
-    """Ones in every place up to the highest one of `value`."""
-    step = 1
-    while step < len(value):
-        value = value | (value >> step)
-        step *= 2
-    return value
 
-
-def _to_significant(magnitude: Value) -> Value:
+def _to_significant(pipe: _Pipe, magnitude: Value) -> Value:
     """Rounded to 24 significant bits, ties to even."""
-    dropped = _below_top(magnitude[SIGNIFICANT:])
+    dropped = pipe.below_top("dropped", magnitude[SIGNIFICANT:])
     odd = (magnitude & (dropped + 1)).any() & dropped[0]
     total = (magnitude + (dropped >> 1) + odd)[:MAGNITUDE]
     return total & ~Cat(dropped, Const(0, MAGNITUDE - len(dropped)))
 
 
-def _product(lower: Value, upper: Value, twice: Value, negative: Value) -> Value:
+def _product(pipe: _Pipe, lower: Value, upper: Value, twice: Value, negative: Value) -> Value:
     """The sum of the partial products; with `twice` rounded to a multiple of 2**31, half up."""
     half = 1 << (FIRST_SHIFT - 1)
     addend = Mux(twice, Mux(negative, Const(half - 1, FIRST_SHIFT), half), 0)
-    total = (lower + Cat(Const(0, SPLIT), upper) + addend)[:PRODUCT]
+    total = pipe.wire("total", (lower + Cat(Const(0, SPLIT), upper) + addend)[:PRODUCT])
     return Cat(Mux(twice, 0, total[:FIRST_SHIFT]), total[FIRST_SHIFT:])
 
 
-def _divide(product: Value, shift: Value) -> tuple[Value, Value, Value]:
+def _divide(pipe: _Pipe, product: Value, shift: Value) -> tuple[Value, Value, Value]:
     """Whole part of product / 2**shift, at most 2**WHOLE; fraction; whether bits below are set.
 
     One right shift of 64 bits: of the product with FRACTION zeros below it, or, from a shift of
@@ -181,8 +191,11 @@ def _divide(product: Value, shift: Value) -> tuple[Value, Value, Value]:
     far = shift >= FRACTION - 1
     distance = (shift - (FRACTION - 1))[: len(shift)]
     amount = Mux(far, Mux(distance[6:].any(), width - 1, distance[:6]), shift[:6])
-    word = Mux(far, Cat(Const(0, 1), product), Cat(Const(0, FRACTION), product[:near]))
-    shifted = word >> amount
+    amount = pipe.wire("amount", amount)
+    word = pipe.wire(
+        "word", Mux(far, Cat(Const(0, 1), product), Cat(Const(0, FRACTION), product[:near]))
+    )
+    shifted = pipe.wire("shifted", word >> amount)
     over = shifted[FRACTION + WHOLE :].any() | (~far & product[near:].any())
     whole = Cat(Mux(over, 0, shifted[FRACTION:][:WHOLE]), over)
     sticky = (word & (Const((1 << PRODUCT) - 1, PRODUCT) >> ~amount)).any()
@@ -190,6 +203,7 @@ def _divide(product: Value, shift: Value) -> tuple[Value, Value, Value]:
 
 
 def _rounds_up(
+    pipe: _Pipe,
     mode: Value,
     *,
     whole: Value,
@@ -203,8 +217,8 @@ def _rounds_up(
     exact = ~(fraction[:-1].any() | sticky)
     odd = whole[0]
     # FLOAT32: a tie within 2**(log2(whole) - 24) of one half, which is `reach` in fraction units.
-    top = _below_top(Cat(Const(1, 1), whole[:WHOLE]))
-    reach = top ^ (top >> 1)
+    top = pipe.below_top("top", Cat(Const(1, 1), whole[:WHOLE]))
+    reach = pipe.wire("reach", top ^ (top >> 1))
     offset = Cat(fraction[:-1], ~half).as_signed()
     tie = (offset + reach >= 0) & (offset + sticky <= reach)
     away = half & (~exact | ~negative)
