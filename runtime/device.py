@@ -11,7 +11,7 @@ from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 from vitral.program import Launch, Outcome
 
-__all__ = ["DEVICES", "Device", "device_names", "open_device"]
+__all__ = ["DEVICES", "Device", "device_names", "missing_package", "open_device"]
 
 DEVICES: dict[str, tuple[str, str]] = {
     "fsim": ("vitral.runtime.devices.fsim", "FsimDevice"),
@@ -87,7 +87,7 @@ def open_device(name: str, config: CoreConfig, **options: object) -> Device:
     try:
         factory = getattr(import_module(module), cls)
     except ModuleNotFoundError as error:
-        raise DeviceError(f"device {name} needs {_missing(error)}") from None
+        raise DeviceError(f"device {name} needs {missing_package(error)}") from None
     known = factory.OPTIONS
     for option in options:
         if option not in known:
@@ -97,7 +97,8 @@ def open_device(name: str, config: CoreConfig, **options: object) -> Device:
     return factory(config, **options)
 
 
-def _missing(error: ModuleNotFoundError) -> str:
+def missing_package(error: ModuleNotFoundError) -> str:
+    """What is not installed, and how to install it."""
     package = (error.name or str(error)).partition(".")[0]
     extra = _EXTRAS.get(package)
     return f"{package}; pip install 'vitral[{extra}]'" if extra else str(error)

@@ -54,8 +54,8 @@ class ProgramFolder:
 
     Folders hold raw little-endian files; `memory_addresses.csv` gives each region's byte address
     (``NAME, byte address, element address``), `expected_out_sram.bin` has the size of the OUT
-    region, `expected_out.bin` what it holds from its first byte on afterwards. The optional
-    `program.json` has ``profile``, ``config``, ``bases``, ``limit_low`` and ``limit_high``;
+    region, `expected_out.bin`, where there is one, what it holds from its first byte on
+    afterwards. The optional `program.json` has ``profile``, ``config``, ``bases``, ``limit_low`` and ``limit_high``;
     without it the program is a VTA one in the default configuration.
 
     Parameters
@@ -69,7 +69,7 @@ class ProgramFolder:
     regions : tuple of Region
         What memory holds before the run; OUT is all zeros.
     expected_out : bytes
-        First bytes of OUT after the run.
+        First bytes of OUT after the run; none when nothing is expected.
     """
 
     name: str
@@ -163,7 +163,8 @@ class ProgramFolder:
                 f"{folder / FILES[INSN]}: {size} bytes, needs a multiple of {INSN_BYTES}"
             )
         config, launch = _read_settings(folder / SETTINGS, addresses[INSN], size // INSN_BYTES)
-        return cls(folder.name, config, launch, tuple(regions), _read(folder / EXPECTED))
+        expected = _read(folder / EXPECTED) if (folder / EXPECTED).exists() else b""
+        return cls(folder.name, config, launch, tuple(regions), expected)
 
     def save(self, path: "str | Path") -> None:
         """Write the folder; :meth:`load` gives the same program back."""

@@ -1,0 +1,54 @@
+"""`vitral bench`: cycles of standard layers, checked against their exact results."""
+
+import argparse
+
+from vitral.cli.options import add_json_option, add_memory_options, memory_model, positive
+from vitral.cli.output import print_table, write_json
+from vitral.runtime.device import device_names
+
+__all__ = ["add_parsers"]
+
+MISMATCH = 1
+
+
+def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser("bench", help="measure a standard layer or network")
+    parser.add_argument("name", metavar="NAME", help="c2 ... c11, or resnet18: all ten")
+    parser.add_argument("--device", choices=device_names(), default="tsim")
+    parser.add_argument("--target", metavar="NAME", default="sim", help="core to measure")
+    parser.add_argument(
+        "--repeat", type=positive, default=1, metavar="N", help="runs of each layer"
+    )
+    add_memory_options(parser)
+    add_json_option(parser)
+    parser.set_defaults(command=_bench)
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from vitral.bench import run_bench
+
+    result = run_bench(
+        args.name,
+        args.device,
+        target=args.target,
+        data_bits=args.data_width,
+        memory_model=memory_model(args),
+        max_cycles=args.max_cycles,
+        repeat=args.repeat,
+    )
+    record = result.to_dict()
+    if args.json:
+        write_json(record, args.json)
+    if args.json != "-":
+        _print(record)
+    return 0 if result.match else MISMATCH
+
+
+def _print(record: dict) -> None:
+    names = ("name", "macs", "cycles", "roofline_cycles", "utilisation", "match")
+    rows = [[layer[name] for name in names] for layer in record["layers"]]
+    rows = [[*row[:-1], "yes" if row[-1] else "NO"] for row in rows]
+    print_table(("layer", "MACs", "cycles", "roofline", "utilisation", "exact"), rows)
+    if record["total_cycles"] is not None:
+        print(f"total {record['total_cycles']:,} cycles", end=", ")
+        print(f"simulated at {record['cycles_per_s']:,.0f} cycles/s")

@@ -1,0 +1,53 @@
+"""`vitral compile`: a model to a module."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from vitral.cli.options import add_compile_options, add_json_option, compile_options
+from vitral.cli.output import write_json
+from vitral.runtime.module import Module
+
+__all__ = ["add_parsers"]
+
+
+def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser("compile", help="compile an ONNX model to a .vitral module")
+    parser.add_argument("model", metavar="MODEL.onnx")
+    parser.add_argument("-o", "--output", metavar="FILE", help="default: MODEL.vitral")
+    add_compile_options(parser)
+    add_json_option(parser)
+    parser.set_defaults(command=_compile)
+
+
+def _compile(args: argparse.Namespace) -> int:
+    from vitral.compiler.pipeline import compile
+
+    module = compile(args.model, progress=_tell, **compile_options(args))
+    output = args.output or str(Path(args.model).with_suffix(".vitral"))
+    module.save(output)
+    if args.json:
+        write_json({"module": output, **_summary(module)}, args.json)
+    if args.json != "-":
+        print(module.describe())
+        print(f"module   {output}")
+    return 0
+
+
+def _tell(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"{text} ...", file=sys.stderr)
+
+
+def _summary(module: Module) -> dict[str, object]:
+    placed = sum(layer.macs for segment in module.segments for layer in segment.layers)
+    return {
+        "digest": module.config.digest,
+        "macs": module.macs,
+        "accelerator_macs": placed,
+        "arena_bytes": module.arena_bytes,
+        "programs": [
+            {"name": segment.name, "insns": segment.insn_count} for segment in module.segments
+        ],
+        "notices": list(module.notices),
+    }

@@ -1,0 +1,114 @@
+"""Arguments that several commands share."""
+
+import argparse
+from typing import Any
+
+from vitral.program import MemoryModel
+from vitral.targets import TARGETS
+
+__all__ = [
+    "add_compile_options",
+    "add_json_option",
+    "add_memory_options",
+    "compile_options",
+    "memory_model",
+    "positive",
+    "shape",
+]
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return value
+
+
+def shape(text: str) -> tuple[str, tuple[int, ...] | int]:
+    """``input=1,3,224,224``, a whole shape, or ``N=1``, the size of a symbol."""
+    name, equals, sizes = text.rpartition("=")
+    try:
+        values = tuple(int(size) for size in sizes.split(","))
+    except ValueError:
+        values = ()
+    if not equals or not name or not values:
+        raise argparse.ArgumentTypeError(f"must be like input=1,3,224,224 or N=1, got {text!r}")
+    return (name, values) if len(values) > 1 else (name, int(sizes))
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - for stdout")
+
+
+def add_compile_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("compiling")
+    group.add_argument(
+        "--target",
+        metavar="NAME",
+        help=f"core to compile for: {', '.join(target.name for target in TARGETS)}",
+    )
+    group.add_argument(
+        "--shape",
+        type=shape,
+        action="append",
+        metavar="NAME=SIZES",
+        help="bind symbolic dimensions: an input's whole shape, or a symbol's size",
+    )
+    group.add_argument(
+        "--io",
+        choices=("float", "quantized"),
+        help="inputs and outputs of the model's types (float), or without the edges' Q and DQ",
+    )
+
+
+def compile_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments of `vitral.compile`; only what was given."""
+    options = {
+        "target": args.target,
+        "shapes": dict(args.shape) if args.shape else None,
+        "io": args.io,
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def add_memory_options(parser: argparse.ArgumentParser) -> None:
+    default = MemoryModel()
+    group = parser.add_argument_group("memory of tsim")
+    group.add_argument(
+        "--latency",
+        type=positive,
+        default=default.latency,
+        metavar="N",
+        help="cycles from a read's address to its first data, and from the last data of a write"
+        " to its response (default %(default)s)",
+    )
+    group.add_argument(
+        "--outstanding",
+        type=positive,
+        default=default.outstanding,
+        metavar="N",
+        help="reads, and writes, in flight (default %(default)s)",
+    )
+    group.add_argument(
+        "--data-width", type=positive, metavar="N", help="bits of the memory port (64..512)"
+    )
+    group.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="tsim: random stalls of the memory; reference: random order of the stages",
+    )
+    group.add_argument(
+        "--max-cycles", type=positive, metavar="N", help="give up after so many cycles"
+    )
+
+
+def memory_model(args: argparse.Namespace) -> MemoryModel:
+    """The memory that the options describe."""
+    return MemoryModel(
+        latency=args.latency,
+        write_latency=args.latency,
+        outstanding=args.outstanding,
+        stall_seed=args.seed,
+    )
