@@ -1,6 +1,7 @@
 """Tables from which the native code decodes, computed by asking the instruction set itself."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from llvmlite import ir
 
@@ -136,7 +137,7 @@ def _flags(fmt: Format) -> int:
 
 def _table(module: ir.Module, name: str, words: list[int]) -> ir.GlobalVariable:
     kind = ir.ArrayType(I64, len(words))
-    table = ir.GlobalVariable(module, kind, name)
+    table: Any = ir.GlobalVariable(module, kind, name)
     table.initializer = ir.Constant(kind, words)
     table.global_constant = True
     table.linkage = "internal"

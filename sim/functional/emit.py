@@ -6,7 +6,7 @@ and `Code.when` become native loops and branches.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Union
+from typing import Any, Union
 
 from llvmlite import ir
 
@@ -33,18 +33,18 @@ class Value:
     Numbers are signed where it matters: comparisons, `shr`. `>>` shifts in zeros.
     """
 
-    def __init__(self, code: "Code", raw: ir.Value) -> None:
+    def __init__(self, code: "Code", raw: Any) -> None:
         self.code = code
-        self.raw = raw
+        self.raw = raw  # an ir.Value; llvmlite has no annotations
 
     @property
-    def type(self) -> ir.Type:
+    def type(self) -> Any:
         return self.raw.type
 
-    def _operand(self, other: Operand) -> ir.Value:
+    def _operand(self, other: Operand) -> Any:
         return other.raw if isinstance(other, Value) else constant(self.type, other)
 
-    def _new(self, raw: ir.Value) -> "Value":
+    def _new(self, raw: Any) -> "Value":
         return Value(self.code, raw)
 
     def __add__(self, other: Operand) -> "Value":
@@ -177,7 +177,7 @@ class Var:
 class Ptr:
     """An address of elements of one type: ``p[i]`` loads, ``p[i] = v`` stores, ``p + i`` moves."""
 
-    def __init__(self, code: "Code", raw: ir.Value, kind: ir.Type) -> None:
+    def __init__(self, code: "Code", raw: Any, kind: Any) -> None:
         self.code = code
         self.raw = raw
         self.kind = kind
@@ -186,6 +186,9 @@ class Ptr:
         index = elements.raw if isinstance(elements, Value) else constant(I64, elements)
         moved = self.code.ir.gep(self.raw, [index], source_etype=self.kind)
         return Ptr(self.code, moved, self.kind)
+
+    def address(self) -> Value:
+        return Value(self.code, self.code.ir.ptrtoint(self.raw, I64))
 
     def of(self, kind: ir.Type) -> "Ptr":
         """The same address as elements of another type."""
@@ -219,8 +222,9 @@ class Code:
         self.function = ir.Function(module, ir.FunctionType(I64, [I64] * count), name)
         if not exported:
             self.function.linkage = "internal"
+            self.function.attributes.add("noinline")  # kernels are large and called rarely
         self.module = module
-        self.ir = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.ir: Any = ir.IRBuilder(self.function.append_basic_block("entry"))
         body = self.function.append_basic_block("body")
         self.ir.branch(body)
         self.ir.position_at_end(body)

@@ -5,19 +5,16 @@ from llvmlite import ir
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.isa import Cause, ConfigRegister, InstructionSet, Memory, Opcode, Stage
 from vitral.sim.functional.alu import emit_alu
-from vitral.sim.functional.context import QUEUE_WORDS, TOKENS, Context
+from vitral.sim.functional.context import Context
 from vitral.sim.functional.decode import Decoder, field_of
 from vitral.sim.functional.emit import I64, Code, Value, Var
 from vitral.sim.functional.gemm import emit_gemm
 from vitral.sim.functional.transfer import Transfers, emit_locate
+from vitral.sim.functional.words import ENTRY, QUEUE_WORDS, RUNNING, TOKENS
 
-__all__ = ["ENTRY", "emit_machine"]
-
-ENTRY = "vitral_run"
-"""Symbol of the function that runs a program; takes the context's address, returns 0."""
+__all__ = ["emit_machine"]
 
 OPCODE_MASK = 7
-RUNNING = -1
 _REGISTER_STRIDE = 128
 _FLAG = {"prev": -1, "next": 1}
 

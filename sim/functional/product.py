@@ -5,33 +5,14 @@ instruction on 16-bit pairs, given the form of the operands that `shadow` keeps.
 most 2**14, so that the sum of two cannot overflow.
 """
 
-from dataclasses import dataclass
-
 from llvmlite import ir
 
 from vitral.config import CoreConfig
 from vitral.sim.functional.context import Context
 from vitral.sim.functional.emit import I16, I32, Code, Ptr, Value, vector
+from vitral.sim.functional.extensions import fitting
 
-__all__ = ["EXTENSIONS", "Extension", "Tile"]
-
-
-@dataclass(frozen=True)
-class Extension:
-    """A vector extension of the host: int32 lanes and the multiply-and-add of 16-bit pairs."""
-
-    name: str
-    lanes: int
-    intrinsic: str | None
-
-
-EXTENSIONS: tuple[Extension, ...] = (
-    Extension("avx512bw", 16, "llvm.x86.avx512.pmaddw.d.512"),
-    Extension("avx2", 8, "llvm.x86.avx2.pmadd.wd"),
-    Extension("sse2", 4, "llvm.x86.sse2.pmadd.wd"),
-    Extension("generic", 4, None),
-)
-"""Best first. With VNNI the compiler joins the multiply-and-add with the addition behind it."""
+__all__ = ["Tile"]
 
 
 class Tile:
@@ -41,7 +22,7 @@ class Tile:
         self.code = code
         self.batch = config.batch
         self.block = config.block
-        self.extension = _fitting(config.block, extensions)
+        self.extension = fitting(config.block, extensions)
         self.lanes = self.extension.lanes
         self.chunks = config.block // self.lanes
         self.sums = vector(I32, self.lanes)
@@ -92,10 +73,3 @@ class Tile:
             )
         low = ((one << 16).shr(16)) * ((other << 16).shr(16))
         return low + one.shr(16) * other.shr(16)
-
-
-def _fitting(block: int, best: str) -> Extension:
-    """The widest extension, at most `best`, whose vectors a block of outputs fills."""
-    names = [extension.name for extension in EXTENSIONS]
-    usable = EXTENSIONS[names.index(best) :]
-    return next(extension for extension in usable if block % extension.lanes == 0)

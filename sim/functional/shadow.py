@@ -11,16 +11,7 @@ from vitral.isa import Memory
 from vitral.sim.functional.context import Context
 from vitral.sim.functional.emit import I8, I16, I32, Code, Value, vector
 
-__all__ = ["Shadow", "shadow_bytes"]
-
-
-def shadow_bytes(config: CoreConfig) -> dict[str, int]:
-    """Size of each copy."""
-    layout = config.layout
-    return {
-        "wide_inp": 2 * layout.inp_depth * layout.inp_bytes,
-        "wide_wgt": 2 * layout.wgt_depth * layout.wgt_bytes,
-    }
+__all__ = ["Shadow"]
 
 
 class Shadow:

@@ -13,10 +13,15 @@ from vitral.isa import (
     Stage,
 )
 from vitral.program import Dram, Launch, OnChip, Outcome, Wait, WaitReason
-from vitral.sim.functional.context import QUEUE_WORDS, SLOTS, TOKENS, slot
 from vitral.sim.functional.jit import host_extensions, load
-from vitral.sim.functional.machine import RUNNING
-from vitral.sim.functional.shadow import shadow_bytes
+from vitral.sim.functional.words import (
+    QUEUE_WORDS,
+    RUNNING,
+    SLOTS,
+    TOKENS,
+    shadow_bytes,
+    slot,
+)
 
 __all__ = ["FunctionalSimulator"]
 
@@ -34,7 +39,7 @@ class FunctionalSimulator:
     config : CoreConfig
         The core's parameters.
     extensions : str or None
-        Vector extension to use, one of `vitral.sim.functional.product.EXTENSIONS` that the host
+        Vector extension to use, one of `vitral.sim.functional.extensions.EXTENSIONS` that the host
         has; None takes the best. Results do not depend on it.
     """
 

@@ -51,6 +51,7 @@ class Transfers:
         self.isa = isa
         self.locate = locate
         self.shadow = Shadow(module, config)
+        self.fill = _emit_fill(module)
         self.loads = {memory: self._load(memory) for memory in Memory if memory is not Memory.OUT}
         self.store_narrow = self._store(Memory.OUT)
         self.store_wide = self._store(Memory.ACC)
@@ -95,7 +96,7 @@ class Transfers:
         source = self._source(code, context, memory, fields, Cause.BUS_READ)
         size = getattr(self.layout, f"{name}_bytes")
         target = context.memory(name, I8) + fields["sram_base"] * size
-        rows = _Rows(code, target, size, self._pad_word(context, memory, fields))
+        rows = _Rows(code, self.fill, target, size, self._pad_word(context, memory, fields))
         rows.fill(fields["y_pad_0"] * width)
         with code.loop(fields["y_size"]) as row:
             stride = fields["x_stride"] * self._element_bytes(memory)
@@ -110,11 +111,11 @@ class Transfers:
     def _pad_word(self, context: Context, memory: Memory, fields: dict[str, Value]) -> Value:
         """32 bits that repeat through the padding."""
         if memory not in _PAD_REGISTER:
-            return context.code.number(0).trunc(I32)
+            return context.code.number(0)
         value = context[f"pad_{_PAD_REGISTER[memory].name}"]
         if memory in (Memory.INP, Memory.WGT):
             value = (value & 0xFF) * _BYTES_IN_WORD
-        return fields["pad_value"].ne(0).where(value, 0).trunc(I32)
+        return fields["pad_value"].ne(0).where(value, 0)
 
     def _store(self, memory: Memory) -> Code:
         code = Code(self.module, f"store_{memory.name}", 3)
@@ -194,17 +195,19 @@ class Transfers:
 class _Rows:
     """Writes consecutive on-chip elements of `size` bytes."""
 
-    def __init__(self, code: Code, target: Ptr, size: int, pad: Value) -> None:
+    def __init__(self, code: Code, fill: Code, target: Ptr, size: int, pad: Value) -> None:
         self.code = code
+        self.filler = fill
         self.target = target
         self.size = size
         self.pad = pad
         self.position = code.var(0)
 
     def fill(self, elements: Value) -> None:
-        to = (self.target + self.position.get() * self.size).of(I32)
-        with self.code.loop(elements * (self.size // 4)) as n:
-            to[n] = self.pad
+        with self.code.when(elements.ne(0)):
+            to = self.target + self.position.get() * self.size
+            words = elements * (self.size // 4)
+            self.code.call(self.filler, to.address(), words, self.pad)
         self.position.add(elements)
 
     def copy(self, source: Ptr, elements: Value, widen: bool) -> None:
@@ -215,6 +218,17 @@ class _Rows:
         else:
             self.code.copy(to, source, elements * self.size)
         self.position.add(elements)
+
+
+def _emit_fill(module: ir.Module) -> Code:
+    """``fill(address, count, word)``: `count` times the low 32 bits of `word`."""
+    code = Code(module, "fill", 3)
+    address, count, word = code.arguments()
+    to = code.pointer(address, I32)
+    with code.loop(count) as n:
+        to[n] = word.trunc(I32)
+    code.ret(0)
+    return code
 
 
 def _fields(low: Value, high: Value, fmt: Format) -> dict[str, Value]:
