@@ -8,8 +8,9 @@ import numpy as np
 from vitral.compiler.schedule.geometry import Geometry
 from vitral.compiler.schedule.layer import ConvLayer
 from vitral.compiler.schedule.search import choose_tiling
-from vitral.compiler.schedule.steps import Placement, Step, unroll
+from vitral.compiler.schedule.steps import Step
 from vitral.compiler.schedule.tiling import Buffers, Ring, Tiling
+from vitral.compiler.schedule.unroll import Placement, unroll
 from vitral.config import CoreConfig
 
 __all__ = ["LayerPlan", "Prefetch", "plan_layers"]

@@ -5,7 +5,14 @@ from functools import lru_cache
 
 from vitral.compiler.schedule.cost import estimate
 from vitral.compiler.schedule.geometry import Geometry, blocks_of
-from vitral.compiler.schedule.tiling import Buffers, Tiling, buffers_of, input_chunk
+from vitral.compiler.schedule.tiling import (
+    Buffers,
+    Tiling,
+    buffers_of,
+    input_chunk,
+    tiles_of,
+    weight_chunks,
+)
 from vitral.compiler.schedule.timeline import timeline_cycles
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
@@ -15,6 +22,7 @@ __all__ = ["Cost", "choose_tiling", "tilings"]
 Cost = Callable[[Geometry, Tiling, Buffers, CoreConfig], int]
 
 _FINALISTS = 24
+_STEPS = 4000  # of all finalists: bounds the time of the search for layers of many tiles
 _MOST_ROWS = 6
 _MOST_COLUMN_SPLITS = 6
 
@@ -41,7 +49,11 @@ def _choose(geometry: Geometry, config: CoreConfig, cost: Cost) -> tuple[Tiling,
     if not found:
         raise CompileError(_too_large(geometry, config))
     rough = [(estimate(geometry, *pair, config).cycles, n) for n, pair in enumerate(found)]
-    finalists = [found[n] for _, n in sorted(rough)[:_FINALISTS]]
+    finalists, budget = [], _STEPS
+    for _, n in sorted(rough)[:_FINALISTS]:
+        if budget > 0:
+            finalists.append(found[n])
+            budget -= tiles_of(geometry, found[n][0]) * weight_chunks(geometry, found[n][0])
     return min(finalists, key=lambda pair: cost(geometry, *pair, config))
 
 

@@ -14,7 +14,8 @@ from vitral.compiler.codegen.tensors import TensorView, tensor_bytes
 from vitral.compiler.schedule.geometry import blocks_of
 from vitral.compiler.schedule.layer import ConvLayer
 from vitral.compiler.schedule.plan import LayerPlan, Prefetch, plan_layers
-from vitral.compiler.schedule.steps import Chunk, task_chunks
+from vitral.compiler.schedule.steps import Chunk
+from vitral.compiler.schedule.unroll import task_chunks
 from vitral.config import INSN_BYTES, PARAM_LANE_BYTES, CoreConfig
 from vitral.errors import CompileError
 from vitral.isa import Finish, Instruction, InstructionSet

@@ -6,8 +6,9 @@ operands are there and its accumulators are stored; STOREs take the write channe
 
 from vitral.compiler.schedule.cost import LATENCY, row_beats
 from vitral.compiler.schedule.geometry import Geometry
-from vitral.compiler.schedule.steps import Placement, Step, unroll
+from vitral.compiler.schedule.steps import Step
 from vitral.compiler.schedule.tiling import Buffers, Tiling
+from vitral.compiler.schedule.unroll import Placement, unroll
 from vitral.config import INSN_BYTES, CoreConfig
 
 __all__ = ["timeline_cycles"]

@@ -11,7 +11,8 @@ from vitral.compiler.codegen.constants import pack_params, pack_weights
 from vitral.compiler.codegen.gemm import gemm_calls
 from vitral.compiler.schedule.geometry import Geometry
 from vitral.compiler.schedule.plan import plan_layers
-from vitral.compiler.schedule.steps import Step, task_chunks
+from vitral.compiler.schedule.steps import Step
+from vitral.compiler.schedule.unroll import task_chunks
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 from vitral.isa import PARAM_FIELDS
