@@ -64,6 +64,7 @@ class Session:
         self.timeout = timeout
         self._profile: list[LayerProfile] = []
         self._outcomes: list[Outcome] = []
+        self._values: Values = {}
         self._loaded = False
         self._needs_reset = False
         self._closed = False
@@ -104,7 +105,7 @@ class Session:
             raise DeviceError("the session is closed; open another one")
         wanted = check_output_names(self.module.outputs, output_names)
         values: Values = dict(check_inputs(self.module.inputs, inputs))
-        self._profile, self._outcomes = [], []
+        self._profile, self._outcomes, self._values = [], [], values
         for step in self.module.steps:
             if isinstance(step, CpuStep):
                 self._run_cpu(step, values)
@@ -119,6 +120,10 @@ class Session:
     def outcomes(self) -> tuple[Outcome, ...]:
         """How each program of the last run ended, with its cycles and counters."""
         return tuple(self._outcomes)
+
+    def tensors(self) -> Mapping[str, npt.NDArray]:
+        """All tensors between the steps of the last run, by name; uint8 ones as value - 128."""
+        return dict(self._values)
 
     def _run_cpu(self, step: CpuStep, values: Values) -> None:
         start = time.perf_counter()
