@@ -1,0 +1,73 @@
+"""Writes the core as one Verilog file."""
+
+import re
+
+from amaranth import ClockDomain, ClockSignal, Module, ResetSignal
+from amaranth.back import verilog
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from vitral.config import CoreConfig
+from vitral.hw.core.core import Core
+
+__all__ = ["TOP_NAME", "emit", "port_list"]
+
+TOP_NAME = "vitral_core"
+
+_MEMORY_INIT = re.compile(r"^  initial begin\n(?:    \S+\[\d+\] = \d+'[a-z]\d+;\n)+  end\n", re.M)
+
+
+class _Top(wiring.Component):
+    """A `Core` with flat ports (``m_axi_awaddr``), clock `aclk` and active-low `aresetn`."""
+
+    def __init__(self, config: CoreConfig) -> None:
+        self._core = Core(config)
+        members: dict[str, wiring.Member] = {"aclk": In(1), "aresetn": In(1)}
+        self._flat = {
+            "_".join(map(str, path)): (member, value)
+            for path, member, value in self._core.signature.flatten(self._core)
+        }
+        for name, (member, _) in self._flat.items():
+            flow = In if member.flow == wiring.In else Out
+            members[name] = flow(member.shape)
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.domains.sync = ClockDomain()
+        m.submodules.core = self._core
+        m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(~self.aresetn)]
+        for name, (member, inner) in self._flat.items():
+            outer = getattr(self, name)
+            if member.flow == wiring.In:
+                m.d.comb += inner.eq(outer)
+            else:
+                m.d.comb += outer.eq(inner)
+        return m
+
+
+def emit(config: CoreConfig) -> str:
+    """Verilog text of the core; top module `vitral_core`. Equal configurations give equal text."""
+    text = verilog.convert(_Top(config), name=TOP_NAME, emit_src=False, strip_internal_attrs=True)
+    _, _, body = text.partition("\n")  # the first line names the tool's version
+    body = _MEMORY_INIT.sub("", body)  # a line per row, all 0: nothing depends on them
+    settings = " ".join(f"{name}={value}" for name, value in config.to_dict().items())
+    return (
+        "// Vitral accelerator core. Generated; do not edit.\n"
+        f"// {settings}\n"
+        f"// digest {config.digest}\n"
+        f"{body}"
+    )
+
+
+def port_list(config: CoreConfig) -> list[tuple[str, str, int]]:
+    """(direction, name, width in bits) of every port of the Verilog, clock and reset first."""
+    ports = []
+    for name, member in _Top(config).signature.members.items():
+        direction = "input" if member.flow == wiring.In else "output"
+        ports.append((direction, name, _width(member)))
+    return ports
+
+
+def _width(member: wiring.Member) -> int:
+    return member.shape if isinstance(member.shape, int) else member.shape.width
