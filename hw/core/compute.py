@@ -216,7 +216,6 @@ class ComputeStage(wiring.Component):
     ) -> None:
         """The wait code and the number of the current instruction."""
         m.d.comb += self.index.eq(Mux(retirement.valid, retirement.index, self.insn.payload.index))
-        finishing = insn.is_finish & ~self.others_idle
         with m.If(~execute.idle):
             m.d.comb += self.wait.eq(Wait.BUSY)
         with m.Elif(retirement.blocked_prev):
@@ -234,4 +233,4 @@ class ComputeStage(wiring.Component):
         with m.Elif(insn.pop_next & ~self.next.available):
             m.d.comb += self.wait.eq(Wait.POP_NEXT)
         with m.Else():
-            m.d.comb += self.wait.eq(Mux(finishing, Wait.MEMORY, Wait.BUSY))
+            m.d.comb += self.wait.eq(Wait.BUSY)

@@ -12,7 +12,7 @@ from amaranth.sim import Simulator, SimulatorContext
 from bench.compute_model import Lanes
 from bench.execute import pack
 from vitral.arithmetic import requantize
-from vitral.config import CoreConfig
+from vitral.config import PARAM_LANE_BYTES, CoreConfig
 from vitral.hw.core.acc import AccMemory
 from vitral.hw.core.interfaces import Wait, granule_bytes
 from vitral.hw.core.store import StoreStage
@@ -77,20 +77,30 @@ class Trace:
 
 
 class _Top(Elaboratable):
-    def __init__(self, config: CoreConfig, params: list[int]) -> None:
+    """The stage, ACC, and PARAM as one memory per lane: wider ones are too much for pysim."""
+
+    def __init__(self, config: CoreConfig, params: Params) -> None:
         self.stage, self.acc = StoreStage(config), AccMemory(config)
-        self.memory = Memory(
-            shape=8 * config.layout.param_bytes, depth=config.layout.param_depth, init=params
-        )
-        self.write: WritePort = self.memory.write_port()
+        self.memories = [
+            Memory(
+                shape=8 * PARAM_LANE_BYTES,
+                depth=config.layout.param_depth,
+                init=[_lane_word(entry[lane]) for entry in params],
+            )
+            for lane in range(config.block)
+        ]
+        self.writes: list[WritePort] = [memory.write_port() for memory in self.memories]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.stage, m.submodules.acc = self.stage, self.acc
-        m.submodules.memory = self.memory
-        read, port = self.memory.read_port(), self.stage.param_read
+        port = self.stage.param_read
         connect(m, self.stage.acc_read, self.acc.store)
-        m.d.comb += [read.en.eq(port.en), read.addr.eq(port.address), port.data.eq(read.data)]
+        for lane, memory in enumerate(self.memories):
+            m.submodules[f"memory_{lane}"] = memory
+            read = memory.read_port()
+            m.d.comb += [read.en.eq(port.en), read.addr.eq(port.address)]
+            m.d.comb += port.data.word_select(lane, 8 * PARAM_LANE_BYTES).eq(read.data)
         return m
 
 
@@ -129,7 +139,7 @@ class StoreBench:
         ]
         self.params = random_params(config, seed)
         self.loaded = loaded or self.params
-        self.top = _Top(config, [_entry_word(entry) for entry in self.params])
+        self.top = _Top(config, self.params)
 
     def run(self, program: Sequence[Instruction], *, cycles: int = 600) -> Trace:
         """Runs until everything has retired and the stage is idle, or for `cycles`."""
@@ -193,7 +203,8 @@ class StoreBench:
             trace.given.append(cycle)
             self.room -= 1
         self.tokens -= ctx.get(stage.prev.take)
-        ctx.set(self.top.write.en, 0)
+        for write in self.top.writes:
+            ctx.set(write.en, 0)
         if ctx.get(stage.insn.valid) and ctx.get(stage.insn.ready):
             insn = self.program[len(trace.begun)]
             trace.begun.append(cycle)
@@ -218,12 +229,12 @@ class StoreBench:
         if ctx.get(stage.load_command.valid):
             assert isinstance(insn, Load)
             assert insn.x_size == insn.y_size == 1, "the bench writes one entry"
-            ctx.set(self.top.write.en, 1)
-            ctx.set(self.top.write.addr, insn.sram_base)
-            ctx.set(self.top.write.data, _entry_word(self.loaded[insn.sram_base]))
+            for write, lane in zip(self.top.writes, self.loaded[insn.sram_base], strict=True):
+                ctx.set(write.en, 1)
+                ctx.set(write.addr, insn.sram_base)
+                ctx.set(write.data, _lane_word(lane))
             self.events.append((cycle + self.latency, "load"))
 
 
-def _entry_word(entry: list[dict[str, int]]) -> int:
-    lanes = [sum(f.insert(lane[f.name], "PARAM") for f in PARAM_FIELDS) for lane in entry]
-    return pack(lanes, 128)
+def _lane_word(lane: dict[str, int]) -> int:
+    return sum(f.insert(lane[f.name], "PARAM") for f in PARAM_FIELDS)

@@ -6,6 +6,7 @@ import pytest
 from bench.compute_model import alu_lane
 from bench.execute import SMALL, ExecuteBench, small_config
 
+from vitral.config import CoreConfig
 from vitral.isa import Alu, AluOp, Cause, Gemm, Uop
 
 LOW, HIGH = -(1 << 31), (1 << 31) - 1
@@ -151,7 +152,7 @@ def test_index_overflow(insn: Alu, legal: bool) -> None:
 
 @pytest.mark.parametrize("config", [SMALL, small_config(acc_banks=1)], ids=["4 banks", "1 bank"])
 @pytest.mark.parametrize("seed", range(4))
-def test_random_turns_of_gemm_and_alu(seed: int, config: object) -> None:
+def test_random_turns_of_gemm_and_alu(seed: int, config: CoreConfig) -> None:
     """Micro-ops that both read in their own way, with the store stage and loads in between."""
     rng = random.Random(seed)
     uops = [Uop(rng.randrange(6), rng.randrange(6), 0) for _ in range(8)]

@@ -1,6 +1,7 @@
 """GEMM: right for any order of accumulators, at one tile product per cycle."""
 
 import random
+from typing import Any
 
 import pytest
 from bench.execute import SMALL, ExecuteBench, small_config
@@ -24,7 +25,7 @@ def _uops(order: list[int]) -> list[Uop]:
     return [Uop(dst=dst, src=(5 * n) % 16, wgt=(7 * n + 3) % 16) for n, dst in enumerate(order)]
 
 
-def _whole(order: list[int], **flags: bool) -> Gemm:
+def _whole(order: list[int], **flags: Any) -> Gemm:
     return Gemm(uop_end=len(order), iter_out=1, iter_in=1, **flags)
 
 
