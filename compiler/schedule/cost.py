@@ -12,7 +12,7 @@ from vitral.compiler.schedule.tiling import (
     tiles_of,
     weight_chunks,
 )
-from vitral.config import CoreConfig
+from vitral.config import INSN_BYTES, CoreConfig
 
 __all__ = ["LATENCY", "Estimate", "estimate", "row_beats"]
 
@@ -22,6 +22,7 @@ LATENCY = 64
 _OUTSTANDING = 8
 _GEMM_OVERHEAD = 6
 _STORE_OVERHEAD = 8
+_INSNS_PER_STEP = 5
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def estimate(geometry: Geometry, tiling: Tiling, buffers: Buffers, config: CoreC
         exposed += weights
     if buffers.acc.slots * tiling.outs == 1:
         exposed += write
-    return Estimate(gemm, inputs + weights, write, exposed)
+    fetch = steps * _INSNS_PER_STEP * INSN_BYTES // layout.beat_bytes
+    return Estimate(gemm, inputs + weights + fetch, write, exposed)
 
 
 def row_beats(elements: int, element_bytes: int, config: CoreConfig) -> int:

@@ -51,9 +51,10 @@ def _choose(geometry: Geometry, config: CoreConfig, cost: Cost) -> tuple[Tiling,
     rough = [(estimate(geometry, *pair, config).cycles, n) for n, pair in enumerate(found)]
     finalists, budget = [], _STEPS
     for _, n in sorted(rough)[:_FINALISTS]:
-        if budget > 0:
+        steps = tiles_of(geometry, found[n][0]) * weight_chunks(geometry, found[n][0])
+        if steps <= budget or not finalists:
             finalists.append(found[n])
-            budget -= tiles_of(geometry, found[n][0]) * weight_chunks(geometry, found[n][0])
+            budget -= steps
     return min(finalists, key=lambda pair: cost(geometry, *pair, config))
 
 
