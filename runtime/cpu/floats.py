@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vitral.runtime.cpu.pool import window_counts
 from vitral.runtime.cpu.windows import taps
 
 __all__ = ["OPERATORS"]
@@ -41,6 +42,35 @@ def _matmul(a: Array, b: Array) -> Float32:
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
 
 
+def _average_pool(
+    x: Array,
+    *,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    excess: Sequence[int],
+    dilations: Sequence[int],
+    include_pad: bool,
+) -> Float32:
+    count = window_counts(
+        x.shape[2:],
+        kernel=kernel,
+        strides=strides,
+        pads=pads,
+        excess=excess,
+        dilations=dilations,
+        include_pad=include_pad,
+    )
+    top, left, bottom, right = pads
+    whole = (top, left, bottom + excess[0], right + excess[1])
+    wide = x.astype(np.float64)
+    windows = taps(wide, kernel=kernel, strides=strides, pads=whole, dilations=dilations, fill=0)
+    total = next(windows).copy()
+    for window in windows:
+        total += window
+    return (total / count).astype(np.float32)
+
+
 def _conv2d(
     x: Array,
     weight: Array,
@@ -73,6 +103,8 @@ OPERATORS = {
     "float.clip": _clip,
     "float.leaky_relu": _leaky_relu,
     "float.matmul": _matmul,
+    "float.average_pool": _average_pool,
     "float.conv2d": _conv2d,
 }
-"""float.add/sub/mul/matmul(a, b), float.clip(x), float.leaky_relu(x), float.conv2d(x, w, bias)."""
+"""float.add/sub/mul/matmul(a, b), float.clip(x), float.leaky_relu(x), float.average_pool(x) and
+float.conv2d(x, w, bias)."""

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.frontends.onnx.bias import bias_steps
-from vitral.compiler.frontends.onnx.geometry import Geometry, read_geometry
+from vitral.compiler.frontends.onnx.geometry import output_size, read_geometry
 from vitral.compiler.frontends.onnx.params import quantized_input, quantized_output
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import Const, ConstReal, Pending, Real, Symbol, Tensor
@@ -71,7 +71,7 @@ def _integer_conv(scope: Scope, x: Real, w: ConstReal, *, bias_index: int) -> Pe
         strides=geometry.strides,
         pads=geometry.pads,
         dilations=geometry.dilations,
-        group=scope.get("group", 1),
+        group=scope.integer("group", 1),
     )
     pending = scope.pending(op)
     if len(x.shape) == 4:
@@ -102,7 +102,7 @@ def _float_conv(scope: Scope) -> Tensor:
     wide = _two_dimensional(weight).astype(np.float32)
     offsets = np.zeros(weight.shape[0], np.float32) if bias is None else bias
     source = scope.reshape(x, _two_dimensional_shape(x.shape))
-    shape = (x.shape[0], weight.shape[0], *_spatial(scope, source.shape[2:], geometry))
+    shape = (x.shape[0], weight.shape[0], *output_size(scope, source.shape[2:], geometry))
     constants = [
         scope.builder.constant(f"{scope.node.name}.{what}", array)
         for what, array in (("weight", wide), ("bias", offsets.astype(np.float32)))
@@ -117,25 +117,14 @@ def _float_conv(scope: Scope) -> Tensor:
             "strides": geometry.strides,
             "pads": geometry.pads,
             "dilations": geometry.dilations,
-            "group": scope.get("group", 1),
+            "group": scope.integer("group", 1),
         },
     )
     return result if len(x.shape) == 4 else scope.reshape(result, (*shape[:2], shape[3]))
 
 
-def _spatial(scope: Scope, size: tuple[int, ...], geometry: Geometry) -> tuple[int, int]:
-    result: list[int] = []
-    for i in range(2):
-        extent = (geometry.kernel[i] - 1) * geometry.dilations[i] + 1
-        room = size[i] + geometry.pads[i] + geometry.pads[2 + i] - extent
-        if room < 0:
-            raise scope.fail(f"needs a padded input of at least {extent}, got {room + extent}")
-        result.append(room // geometry.strides[i] + 1)
-    return result[0], result[1]
-
-
 def _check_channels(scope: Scope, x: tuple[int, ...], w: tuple[int, ...]) -> None:
-    group = scope.get("group", 1)
+    group = scope.integer("group", 1)
     if len(x) != len(w) or len(x) not in (3, 4):
         raise scope.fail(f"needs rank 3 or 4 input and weights, got {list(x)} and {list(w)}")
     if group < 1 or x[1] != w[1] * group or w[0] % group:

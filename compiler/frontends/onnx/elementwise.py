@@ -18,11 +18,12 @@ from vitral.compiler.frontends.onnx.symbols import (
     Pending,
     Real,
     Symbol,
+    Tensor,
 )
 from vitral.compiler.ir.ops import Binary
 from vitral.runtime.cpu import OPERATORS as CPU_OPERATORS
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "float_binary"]
 
 Float32 = npt.NDArray[np.float32]
 _INFINITY = float("inf")
@@ -41,7 +42,7 @@ def _bound(scope: Scope, index: int, attribute: str, default: float) -> float:
     """A bound from its input (opset 11 on), else from its attribute (opset 6), else `default`."""
     array = scope.array(index)
     if array is None:
-        return float(np.float32(scope.get(attribute, default)))
+        return float(np.float32(scope.number(attribute, default)))
     if array.size != 1 or array.dtype.kind not in "fiu":
         raise scope.fail(
             f"needs one number as {attribute}, got {array.dtype} of shape {list(array.shape)}"
@@ -64,7 +65,7 @@ def _clamped(scope: Scope, low: float, high: float) -> Symbol:
 
 
 def _leaky_relu(scope: Scope) -> Symbol:
-    return _unary(scope, scope.need(0), "leaky_relu", alpha=float(scope.get("alpha", 0.01)))
+    return _unary(scope, scope.need(0), "leaky_relu", alpha=float(scope.number("alpha", 0.01)))
 
 
 def _unary(scope: Scope, x: Symbol, function: str, **attributes: float | None) -> Symbol:
@@ -91,16 +92,20 @@ def _binary(function: str) -> Callable[[Scope], Symbol]:
             return mapped
         if _is_codes(a) and _is_codes(b):
             return _pending(scope, function, a, b)
-        left, right = scope.real(a), scope.real(b)
-        try:
-            shape = np.broadcast_shapes(left.shape, right.shape)
-        except ValueError:
-            raise scope.fail(
-                f"needs shapes that broadcast, got {list(left.shape)} and {list(right.shape)}"
-            ) from None
-        return scope.float_op(function, (left, right), shape)
+        return float_binary(scope, function, scope.real(a), scope.real(b))
 
     return operator
+
+
+def float_binary(scope: Scope, function: str, left: Tensor, right: Tensor) -> Tensor:
+    """A float32 operator of two values that broadcast; the node's result."""
+    try:
+        shape = np.broadcast_shapes(left.shape, right.shape)
+    except ValueError:
+        raise scope.fail(
+            f"needs shapes that broadcast, got {list(left.shape)} and {list(right.shape)}"
+        ) from None
+    return scope.float_op(function, (left, right), shape)
 
 
 def _qlinear_binary(function: str) -> Callable[[Scope], Symbol]:

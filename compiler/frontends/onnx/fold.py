@@ -26,7 +26,17 @@ def constant_node(node: Node) -> npt.NDArray:
 
 
 def fold_node(node: Node, arrays: list[npt.NDArray | None]) -> npt.NDArray:
-    """First result of a node of the standard domain on constant inputs."""
+    """First result of a node of the standard domain on constant inputs.
+
+    The reference operators check little and raise anything; all of it means a malformed node.
+    """
+    try:
+        return _evaluated(node, arrays)
+    except Exception as error:
+        raise node.fail(f"cannot be computed from its constants: {error}") from None
+
+
+def _evaluated(node: Node, arrays: list[npt.NDArray | None]) -> npt.NDArray:
     names = ["" if array is None else f"x{i}" for i, array in enumerate(arrays)]
     feeds = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
     proto = helper.make_node(node.op, names, [f"y{i}" for i in range(len(node.outputs))])
@@ -41,8 +51,5 @@ def fold_node(node: Node, arrays: list[npt.NDArray | None]) -> npt.NDArray:
     output = helper.make_empty_tensor_value_info("y0")
     graph = helper.make_graph([proto], "constant", inputs, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", node.opset)])
-    try:
-        (result,) = ReferenceEvaluator(model).run(None, feeds)
-    except Exception as error:
-        raise node.fail(f"cannot be computed from its constants: {error}") from None
+    (result,) = ReferenceEvaluator(model).run(None, feeds)
     return np.asarray(result)

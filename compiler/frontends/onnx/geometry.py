@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from vitral.compiler.frontends.onnx.scope import Scope
 
-__all__ = ["Geometry", "read_geometry"]
+__all__ = ["Geometry", "output_size", "read_geometry"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ def read_geometry(
             f"needs an input of rank 3 or 4 with as many kernel dimensions,"
             f" got {len(size)} and {rank} spatial dimensions"
         )
-    declared = list(scope.get("kernel_shape", kernel))
+    declared = scope.integer_list("kernel_shape") or list(kernel)
     if declared != list(kernel):
         raise scope.fail(f"needs kernel_shape {list(kernel)} as the weights have, got {declared}")
     strides = _positive(scope, "strides", rank)
@@ -60,12 +60,24 @@ def read_geometry(
     )
 
 
+def output_size(scope: Scope, size: Sequence[int], geometry: Geometry) -> tuple[int, int]:
+    """(height, width) of the result for an input of spatial `size` (height, width)."""
+    result: list[int] = []
+    for i in range(2):
+        extent = (geometry.kernel[i] - 1) * geometry.dilations[i] + 1
+        room = size[i] + geometry.all_pads[i] + geometry.all_pads[2 + i] - extent
+        if room < 0:
+            raise scope.fail(f"needs a padded input of at least {extent}, got {room + extent}")
+        result.append(room // geometry.strides[i] + 1)
+    return result[0], result[1]
+
+
 def _pair(values: Sequence[int], first: int) -> tuple[int, int]:
     return (first, values[0]) if len(values) == 1 else (values[0], values[1])
 
 
 def _positive(scope: Scope, attribute: str, rank: int) -> list[int]:
-    values = list(scope.get(attribute, [1] * rank))
+    values = scope.integer_list(attribute) or [1] * rank
     if len(values) != rank or min(values) < 1:
         raise scope.fail(f"needs {rank} {attribute} >= 1, got {values}")
     return values
@@ -74,7 +86,7 @@ def _positive(scope: Scope, attribute: str, rank: int) -> list[int]:
 def _pads(
     scope: Scope, size: Sequence[int], extent: Sequence[int], strides: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    rank, mode = len(size), scope.get("auto_pad", "NOTSET") or "NOTSET"
+    rank, mode = len(size), scope.text("auto_pad", "NOTSET") or "NOTSET"
     if mode == "VALID":
         return [0] * rank, [0] * rank
     if mode in ("SAME_UPPER", "SAME_LOWER"):
@@ -87,7 +99,7 @@ def _pads(
         return (less, more) if mode == "SAME_UPPER" else (more, less)
     if mode != "NOTSET":
         raise scope.fail(f"needs auto_pad NOTSET, VALID or SAME_*, got {mode!r}")
-    pads = list(scope.get("pads", [0] * (2 * rank)))
+    pads = scope.integer_list("pads") or [0] * (2 * rank)
     if len(pads) != 2 * rank or min(pads) < 0:
         raise scope.fail(f"needs {2 * rank} pads >= 0, got {pads}")
     return pads[:rank], pads[rank:]

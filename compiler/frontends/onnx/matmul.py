@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from vitral.compiler.frontends.onnx.bias import bias_steps
 from vitral.compiler.frontends.onnx.conv import check_weights, product_scales
+from vitral.compiler.frontends.onnx.elementwise import float_binary
 from vitral.compiler.frontends.onnx.params import quantized_input, quantized_output
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import Const, ConstReal, Pending, Real, Symbol, Tensor
@@ -25,7 +26,7 @@ def _gemm(scope: Scope) -> Symbol:
 
 def _qgemm(scope: Scope) -> Symbol:
     a = quantized_input(scope, 0)
-    b = quantized_input(scope, 3, axis=0 if scope.get("transB", 0) else 1)
+    b = quantized_input(scope, 3, axis=0 if scope.integer("transB", 0) else 1)
     if not (isinstance(a, Real) and isinstance(b, ConstReal)):
         raise scope.fail(f"needs constant weights as {scope.named(3)} and an input computed")
     pending = _integer_gemm(scope, a, b, weight_index=3, bias_index=6)
@@ -38,13 +39,13 @@ def _qgemm(scope: Scope) -> Symbol:
 def _integer_gemm(
     scope: Scope, a: Real, b: ConstReal, *, weight_index: int, bias_index: int
 ) -> Pending:
-    alpha, beta = scope.get("alpha", 1.0), scope.get("beta", 1.0)
+    alpha, beta = scope.number("alpha", 1.0), scope.number("beta", 1.0)
     if len(a.shape) != 2 or len(b.shape) != 2:
         raise scope.fail(f"needs matrices, got shapes {list(a.shape)} and {list(b.shape)}")
     if not (np.isfinite(alpha) and alpha > 0):
         raise scope.fail(f"needs alpha > 0, got {alpha:g}; change the sign of the weights instead")
-    columns = 0 if scope.get("transB", 0) else 1
-    source = scope.transpose(a.tensor, (1, 0)) if scope.get("transA", 0) else a.tensor
+    columns = 0 if scope.integer("transB", 0) else 1
+    source = scope.transpose(a.tensor, (1, 0)) if scope.integer("transA", 0) else a.tensor
     pending = _dense(scope, a, source, b, weight_index, columns=columns, alpha=alpha)
     if beta == 0.0 or scope.given(bias_index) is None:
         return pending
@@ -162,13 +163,15 @@ def _nothing(shape: tuple[int, ...]) -> npt.NDArray:
 
 
 def _float_gemm(scope: Scope) -> Tensor:
-    alpha, beta = scope.get("alpha", 1.0), scope.get("beta", 1.0)
+    alpha, beta = scope.number("alpha", 1.0), scope.number("beta", 1.0)
     plain = alpha == 1.0 and beta == 1.0
-    if not plain or scope.get("transA", 0) or not isinstance(scope.need(1), Const | ConstReal):
+    if not plain or scope.integer("transA", 0) or not isinstance(scope.need(1), Const | ConstReal):
         raise scope.fail("needs quantized inputs for alpha, beta, transA or computed weights")
     a, weight = scope.real(scope.need(0)), scope.array(1)
     assert weight is not None
-    matrix = weight.T if scope.get("transB", 0) else weight
+    if len(a.shape) != 2 or weight.ndim != 2:
+        raise scope.fail(f"needs matrices, got shapes {list(a.shape)} and {list(weight.shape)}")
+    matrix = weight.T if scope.integer("transB", 0) else weight
     b = scope.builder.constant(f"{scope.node.name}.weight", np.array(matrix, np.float32))
     if scope.given(2) is None:
         return _float_matmul(scope, a, b)
@@ -182,7 +185,7 @@ def _float_gemm(scope: Scope) -> Tensor:
         output=scope.builder.unique(f"{scope.output}.product"),
         macs=int(np.prod(shape)) * a.shape[1],
     )
-    return scope.float_op("add", (product, scope.real(scope.need(2))), shape)
+    return float_binary(scope, "add", product, scope.real(scope.need(2)))
 
 
 OPERATORS = {

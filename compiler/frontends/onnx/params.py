@@ -24,11 +24,11 @@ def read_quant(
     where there may be only one. Size 1 counts as one per tensor. A missing zero point is 0.
     """
     scales = _scales(scope, scale_index)
-    zeros = _zeros(scope, scale_index + 1, dtype, scales.size)
     if scales.size == 1:
         axis = None
     else:
         _check_axis(scope, scale_index, scales.size, shape, axis)
+    zeros = _zeros(scope, scale_index + 1, dtype, scales.size)
     return Quant(
         dtype=dtype,
         scale=tuple(scales.reshape(-1).tolist()),

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from vitral.compiler.frontends.onnx.geometry import Geometry, read_geometry
+from vitral.compiler.frontends.onnx.geometry import Geometry, output_size, read_geometry
 from vitral.compiler.frontends.onnx.params import quantized_input, quantized_output
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import Pending, Real, Symbol, Tensor
+from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import AveragePool, MaxPool
 
 __all__ = ["OPERATORS"]
@@ -56,13 +57,13 @@ def _refuse_empty_windows(scope: Scope, geometry: Geometry, size: tuple[int, ...
 
 def _average_pool(scope: Scope) -> Symbol:
     x = scope.need(0)
-    return _average(scope, x, _geometry(scope, x), bool(scope.get("count_include_pad", 0)))
+    return _average(scope, x, _geometry(scope, x), bool(scope.integer("count_include_pad", 0)))
 
 
 def _qlinear_average_pool(scope: Scope) -> Symbol:
     _refuse_channels_last(scope)
     x = quantized_input(scope, 0)
-    pending = _average(scope, x, _geometry(scope, x), bool(scope.get("count_include_pad", 0)))
+    pending = _average(scope, x, _geometry(scope, x), bool(scope.integer("count_include_pad", 0)))
     return _rounded(scope, pending, x)
 
 
@@ -81,33 +82,57 @@ def _reduce_mean(scope: Scope) -> Symbol:
     """Over all spatial axes: a global average, with or without the reduced axes."""
     x = scope.need(0)
     rank = len(x.shape)
-    axes = scope.integers(1) if scope.given(1) is not None else scope.get("axes", None)
+    axes = scope.integers(1) if scope.given(1) is not None else scope.integer_list("axes")
     normal = sorted(a % rank for a in axes or range(rank))
     if rank not in (3, 4) or normal != list(range(2, rank)):
         raise scope.fail(f"needs the mean over all spatial axes, got axes {axes} of rank {rank}")
-    pending = _average(scope, x, _whole(scope, x), False)
-    return pending if scope.get("keepdims", 1) else replace(pending, shape=x.shape[:2])
+    result = _average(scope, x, _whole(scope, x), False)
+    if scope.integer("keepdims", 1):
+        return result
+    if isinstance(result, Pending):
+        return replace(result, shape=x.shape[:2])
+    assert isinstance(result, Tensor)
+    return scope.reshape(result, x.shape[:2])
 
 
-def _rounded(scope: Scope, pending: Pending, x: Symbol) -> Symbol:
+def _rounded(scope: Scope, pending: Symbol, x: Symbol) -> Symbol:
     assert isinstance(x, Real)
     quant = quantized_output(scope, 3, x.tensor.type.dtype)
     return scope.builder.quantized(pending, quant, scope.node.name, scope.output)
 
 
-def _average(scope: Scope, x: Symbol, geometry: Geometry, include_pad: bool) -> Pending:
-    if not isinstance(x, Real) or x.quant is None:
-        raise scope.fail(
-            f"needs a quantized input as {scope.named(0)}; put QuantizeLinear and"
-            " DequantizeLinear before it"
-        )
+def _average(scope: Scope, x: Symbol, geometry: Geometry, include_pad: bool) -> Symbol:
+    if not include_pad:
+        _refuse_empty_windows(scope, geometry, x.shape[2:])
+    if isinstance(x, Real) and x.quant is not None:
+        return _integer_average(scope, x, x.quant, geometry, include_pad)
+    tensor = scope.real(x)
+    source = scope.reshape(tensor, _two_dimensional(x.shape))
+    attributes = {
+        "kernel": geometry.kernel,
+        "strides": geometry.strides,
+        "pads": geometry.pads,
+        "excess": geometry.excess,
+        "dilations": geometry.dilations,
+        "include_pad": include_pad,
+    }
+    shape = (*x.shape[:2], *output_size(scope, source.shape[2:], geometry))
+    flat = len(x.shape) == 4
+    output = scope.output if flat else scope.builder.unique(f"{scope.output}.wide")
+    result = scope.float_op("average_pool", (source,), shape, attributes=attributes, output=output)
+    return result if flat else scope.reshape(result, (*shape[:2], shape[3]), scope.output)
+
+
+def _integer_average(
+    scope: Scope, x: Real, quant: Quant, geometry: Geometry, include_pad: bool
+) -> Pending:
     source = scope.reshape(x.tensor, _two_dimensional(x.shape))
     op = AveragePool(
         name=scope.node.name,
         inputs=(source.name,),
         output="",
         y_quant=None,
-        x_quant=x.quant,
+        x_quant=quant,
         kernel=geometry.kernel,
         strides=geometry.strides,
         pads=geometry.pads,
@@ -115,20 +140,18 @@ def _average(scope: Scope, x: Symbol, geometry: Geometry, include_pad: bool) -> 
         dilations=geometry.dilations,
         include_pad=include_pad,
     )
-    if not include_pad:
-        _refuse_empty_windows(scope, geometry, x.shape[2:])
     pending = scope.pending(op)
     n, c, _, w = pending.shape
     return pending if len(x.shape) == 4 else replace(pending, shape=(n, c, w))
 
 
 def _geometry(scope: Scope, x: Symbol) -> Geometry:
-    kernel = scope.get("kernel_shape", None)
+    kernel = scope.integer_list("kernel_shape")
     if not kernel:
         raise scope.fail("needs kernel_shape, got none")
     if min(kernel) < 1:
         raise scope.fail(f"needs kernel_shape >= 1, got {list(kernel)}")
-    return read_geometry(scope, x.shape[2:], kernel, ceil_mode=bool(scope.get("ceil_mode", 0)))
+    return read_geometry(scope, x.shape[2:], kernel, ceil_mode=bool(scope.integer("ceil_mode", 0)))
 
 
 def _whole(scope: Scope, x: Symbol) -> Geometry:
@@ -143,7 +166,7 @@ def _two_dimensional(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _refuse_channels_last(scope: Scope) -> None:
-    if scope.get("channels_last", 0):
+    if scope.integer("channels_last", 0):
         raise scope.fail("needs channels_last 0, got 1")
 
 

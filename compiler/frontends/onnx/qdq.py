@@ -52,17 +52,17 @@ def _need_float(scope: Scope, data: Symbol) -> None:
 
 
 def _output_dtype(scope: Scope) -> str:
-    number = scope.get("output_dtype", 0)
+    number = scope.integer("output_dtype", 0)
     return element_name(number) if number else "uint8"
 
 
 def _axis(scope: Scope, rank: int) -> int:
-    axis = scope.get("axis", 1)
+    axis = scope.integer("axis", 1)
     return axis + rank if axis < 0 else axis
 
 
 def _refuse_blocks(scope: Scope) -> None:
-    blocks = scope.get("block_size", 0)
+    blocks = scope.integer("block_size", 0)
     if blocks:
         raise scope.fail(f"needs scales per tensor or axis, got block_size {blocks}")
 

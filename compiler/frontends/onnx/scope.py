@@ -33,9 +33,33 @@ class Scope:
         """Name of the node's first result."""
         return self.node.outputs[0]
 
-    def get(self, attribute: str, default: Any) -> Any:
-        """The attribute's value, or `default` when the node does not have it."""
-        return self.node.attributes.get(attribute, default)
+    def integer(self, attribute: str, default: int) -> int:
+        """An integer attribute, or `default` when the node does not have it."""
+        value = self.node.attributes.get(attribute, default)
+        return self._checked(attribute, value, isinstance(value, int), "an integer")
+
+    def number(self, attribute: str, default: float) -> float:
+        """A float attribute, or `default` when the node does not have it."""
+        value = self.node.attributes.get(attribute, default)
+        return self._checked(attribute, value, isinstance(value, int | float), "a number")
+
+    def text(self, attribute: str, default: str) -> str:
+        """A string attribute, or `default` when the node does not have it."""
+        value = self.node.attributes.get(attribute, default)
+        return self._checked(attribute, value, isinstance(value, str), "a string")
+
+    def integer_list(self, attribute: str) -> list[int] | None:
+        """An attribute of several integers, None when the node does not have it."""
+        value = self.node.attributes.get(attribute)
+        good = value is None or (
+            isinstance(value, list) and all(isinstance(item, int) for item in value)
+        )
+        return self._checked(attribute, value, good, "a list of integers")
+
+    def _checked(self, attribute: str, value: Any, good: bool, what: str) -> Any:
+        if not good:
+            raise self.fail(f"needs {what} as attribute {attribute!r}, got {value!r}")
+        return value
 
     def fail(self, text: str) -> CompileError:
         """An error about this node, to be raised by the caller."""

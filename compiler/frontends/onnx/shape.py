@@ -31,7 +31,7 @@ def _identity(scope: Scope) -> Symbol:
 def _shape_of(scope: Scope) -> Symbol:
     """The shape is known, whatever the data."""
     shape = scope.need(0).shape
-    part = shape[scope.get("start", 0) : scope.get("end", None)]
+    part = shape[scope.integer("start", 0) : scope.integer("end", len(shape))]
     return Const(array=np.array(part, np.int64))
 
 
@@ -43,7 +43,7 @@ def _reshape(scope: Scope) -> Symbol:
     old, wanted = scope.need(0).shape, scope.integers(1)
     if wanted is None:
         raise scope.fail("needs a shape as input 1, got none")
-    if not scope.get("allowzero", 0):
+    if not scope.integer("allowzero", 0):
         wanted = [old[i] if n == 0 and i < len(old) else n for i, n in enumerate(wanted)]
     total = int(np.prod(old, dtype=np.int64))
     known = int(np.prod([n for n in wanted if n != -1], dtype=np.int64))
@@ -60,7 +60,7 @@ def _reshape(scope: Scope) -> Symbol:
 
 def _flatten(scope: Scope) -> Symbol:
     shape = scope.need(0).shape
-    axis = scope.get("axis", 1)
+    axis = scope.integer("axis", 1)
     axis = axis + len(shape) if axis < 0 else axis
     rows, columns = (int(np.prod(part, dtype=np.int64)) for part in (shape[:axis], shape[axis:]))
     return _viewed(scope, (rows, columns))
@@ -89,7 +89,7 @@ def _unsqueeze(scope: Scope) -> Symbol:
 
 
 def _axes(scope: Scope) -> list[int] | None:
-    return scope.integers(1) if scope.given(1) is not None else scope.get("axes", None)
+    return scope.integers(1) if scope.given(1) is not None else scope.integer_list("axes")
 
 
 def _viewed(scope: Scope, shape: Shape) -> Symbol:
@@ -102,7 +102,7 @@ def _viewed(scope: Scope, shape: Shape) -> Symbol:
 
 def _transpose(scope: Scope) -> Symbol:
     rank = len(scope.need(0).shape)
-    perm = tuple(scope.get("perm", range(rank - 1, -1, -1)))
+    perm = tuple(scope.integer_list("perm") or range(rank - 1, -1, -1))
     if sorted(perm) != list(range(rank)):
         raise scope.fail(f"needs a permutation of {rank} axes, got {list(perm)}")
     symbol = scope.need(0)
@@ -167,7 +167,7 @@ def _qlinear_concat(scope: Scope) -> Symbol:
 
 def _concat_axis(scope: Scope, parts: tuple[Symbol, ...]) -> int:
     shapes = [part.shape for part in parts]
-    rank, axis = len(shapes[0]), scope.get("axis", 1)
+    rank, axis = len(shapes[0]), scope.integer("axis", 1)
     axis = axis + rank if axis < 0 else axis
     rest = {(len(s), s[:axis], s[axis + 1 :]) for s in shapes}
     if not 0 <= axis < rank or len(rest) != 1:
