@@ -1,4 +1,4 @@
-"""Replaces values of a graph by others."""
+"""Replaces and renames values of a graph."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import Op
 
-__all__ = ["redirect", "rewired"]
+__all__ = ["redirect", "rename_value", "rewired"]
 
 
 def rewired(op: Op, names: Mapping[str, str]) -> Op:
@@ -26,6 +26,16 @@ def redirect(graph: Graph, names: Mapping[str, str], *, drop: Collection[Op]) ->
     ops = tuple(rewired(op, final) for op in graph.ops if id(op) not in gone)
     dropped = {op.output for op in drop}
     types = {name: t for name, t in graph.types.items() if name not in dropped}
+    return replace(graph, ops=ops, types=types)
+
+
+def rename_value(graph: Graph, old: str, new: str) -> Graph:
+    """The graph with an operator's result called `new`, a name that has no type yet."""
+    ops = tuple(
+        replace(op, output=new if op.output == old else op.output)
+        for op in (rewired(op, {old: new}) for op in graph.ops)
+    )
+    types = {new if name == old else name: type_ for name, type_ in graph.types.items()}
     return replace(graph, ops=ops, types=types)
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from vitral.compiler.ir import Graph, TensorType
-from vitral.compiler.ir.ops import Dequantize, Op, Quantize
-from vitral.compiler.passes.rename import redirect
+from vitral.compiler.ir.ops import Dequantize, Quantize
+from vitral.compiler.passes.rename import redirect, rename_value
 
 __all__ = ["strip_edges"]
 
@@ -38,12 +38,6 @@ def _strip_output(graph: Graph, name: str) -> Graph:
     writer = graph.producers().get(codes)
     if writer is None or codes in graph.outputs or graph.consumers().get(name):
         return graph
-    ops = tuple(_renamed(o, codes, name) for o in graph.ops if o is not op)
-    types = {n: t for n, t in graph.types.items() if n != codes}
-    types[name] = graph.types[codes]
-    return replace(graph, ops=ops, types=types)
-
-
-def _renamed(op: Op, old: str, new: str) -> Op:
-    inputs = tuple(new if name == old else name for name in op.inputs)
-    return replace(op, inputs=inputs, output=new if op.output == old else op.output)
+    kept = tuple(o for o in graph.ops if o is not op)
+    types = {n: t for n, t in graph.types.items() if n != name}
+    return rename_value(replace(graph, ops=kept, types=types), codes, name)
