@@ -18,9 +18,10 @@ def fold_tables(graph: Graph) -> Graph:
 
     Only where nothing else reads the convolution's result. An identity table is dropped.
     """
-    for op in graph.ops:
-        if isinstance(op, Table) and op.table.dtype == np.int8:
-            graph = _folded(graph, op)
+    for name in [op.output for op in graph.ops if isinstance(op, Table)]:
+        table = graph.producers().get(name)
+        if isinstance(table, Table) and table.table.dtype == np.int8:
+            graph = _folded(graph, table)
     return graph
 
 

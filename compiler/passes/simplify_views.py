@@ -18,9 +18,8 @@ def simplify_views(graph: Graph) -> Graph:
     graph = _joined(graph)
     idle = [op for op in graph.ops if _is_idle(graph, op) and op.output not in graph.outputs]
     graph = redirect(graph, {op.output: op.inputs[0] for op in idle}, drop=idle)
-    for op in graph.ops:
-        if _is_idle(graph, op):
-            graph = _named(graph, op)
+    for name in graph.outputs:
+        graph = _named(graph, name)
     return graph
 
 
@@ -39,9 +38,13 @@ def _is_idle(graph: Graph, op: Op) -> bool:
     return isinstance(op, Reshape) and graph.types[op.inputs[0]].shape == op.shape
 
 
-def _named(graph: Graph, view: Op) -> Graph:
+def _named(graph: Graph, output: str) -> Graph:
+    writers = graph.producers()
+    view = writers.get(output)
+    if view is None or not _is_idle(graph, view):
+        return graph
     (source,) = view.inputs
-    if source not in graph.producers() or source in graph.outputs:
+    if source not in writers or source in graph.outputs:
         return graph
     ops = tuple(op for op in graph.ops if op is not view)
     types = {name: type_ for name, type_ in graph.types.items() if name != view.output}

@@ -19,6 +19,7 @@ from vitral.errors import CompileError
 from vitral.isa import Rounding
 
 INT8 = np.int8
+ZERO = INT8(0)
 
 
 class Net:
@@ -29,12 +30,12 @@ class Net:
         self.rng = np.random.default_rng(seed)
         self.real: dict[str, str] = {}
 
-    def dq(self, name: str, scale: float = 1 / 16, zero: Any = INT8(0)) -> str:
+    def dq(self, name: str, scale: float = 1 / 16, zero: Any = ZERO) -> str:
         if name not in self.real:
             self.real[name] = self.b.dequantize(name, f"{name}_dq", scale, np.asarray(zero))
         return self.real[name]
 
-    def q(self, source: str, name: str, scale: float = 1 / 16, zero: Any = INT8(0)) -> str:
+    def q(self, source: str, name: str, scale: float = 1 / 16, zero: Any = ZERO) -> str:
         return self.b.quantize(source, name, scale, np.asarray(zero))
 
     def weight(self, name: str, *shape: int) -> str:
@@ -151,6 +152,32 @@ def test_quantize_to_the_parameters_it_has_costs_nothing() -> None:
     net.conv("same", "y", 4, 3, 1, 1)
     graph = lower(import_onnx(int8_model(net, (1, 3, 4, 4), (1, 4, 4, 4))))
     assert kinds(graph) == ["vta.conv2d"]
+
+
+def test_two_clamps_in_a_row_fold_into_one_convolution() -> None:
+    net = Net()
+    net.conv("x", "c", 4, 3, 1, 1)
+    net.q(net.b.node("Relu", [net.dq("c", 0.5)], "r"), "d", 0.5)
+    names = [net.dq("d", 0.5), net.b.scale("low", 5.0), net.b.scale("high", 40.0)]
+    net.q(net.b.node("Clip", names, "k"), "y", 0.5)
+    model = int8_model(net, (1, 3, 4, 4), (1, 4, 4, 4))
+    check(model, (1, 3, 4, 4))
+    (op,) = lower(import_onnx(model)).ops
+    assert isinstance(op, AccelConv2d)
+    assert (op.output, op.params.low[0], op.params.high[0]) == ("y", 10, 80)
+
+
+def test_one_value_under_two_output_names() -> None:
+    """The first output takes the value's name, the second is a copy."""
+    net = Net()
+    net.conv("x", "c", 4, 3, 1, 1)
+    for name in ("y", "z"):
+        net.b.node("Identity", ["c"], name)
+    shape = (1, 4, 4, 4)
+    model = net.b.model({"x": (INT8, (1, 3, 4, 4))}, {"y": (INT8, shape), "z": (INT8, shape)})
+    check(model, (1, 3, 4, 4))
+    graph = lower(import_onnx(model))
+    assert [(op.kind, op.output) for op in graph.ops] == [("vta.conv2d", "y"), ("reshape", "z")]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
