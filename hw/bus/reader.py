@@ -14,8 +14,8 @@ __all__ = ["Reader"]
 class Reader(wiring.Component):
     """Round-robin arbiter with one read ID, so that beats return in the order of the requests.
 
-    A request reaches ARVALID in the next cycle; an R beat reaches its client in the next cycle.
-    One request per cycle, one beat per cycle.
+    A request reaches ARVALID in the same cycle, an R beat its client in the next one. One request
+    per cycle, one beat per cycle. A client keeps its request until it is taken.
 
     Ports
     -----
@@ -58,33 +58,41 @@ class Reader(wiring.Component):
     def _arbitrate(self, m: Module, order: SyncFIFO) -> None:
         ar = self.channel.ar
         last = Signal(range(self._count))
+        winner = self._choose(m, last)
+        requests = Array(client.request for client in self.clients)
+        in_flight = Signal(range(self._config.outstanding + 1))
+        ended = self.channel.rvalid & self.channel.rlast
+        locked = Signal()
+        may_start = ~self.stop & (in_flight != self._config.outstanding)
+        taken = Signal()
+
+        # An offered request stays until ARREADY, whoever else asks meanwhile.
+        chosen = Signal.like(winner)
+        m.d.comb += [
+            chosen.eq(Mux(locked, last, winner)),
+            ar.valid.eq(locked | (requests[winner].valid & may_start)),
+            ar.p.eq(requests[chosen].p),
+            taken.eq(ar.valid & ar.ready),
+            requests[chosen].ready.eq(taken),
+            order.w_en.eq(taken),
+            order.w_data.eq(chosen),
+        ]
+        m.d.sync += [locked.eq(ar.valid & ~ar.ready), in_flight.eq(in_flight + taken - ended)]
+        with m.If(ar.valid):
+            m.d.sync += last.eq(chosen)
+
+    def _choose(self, m: Module, last: Signal) -> Signal:
+        """The asking client that comes first after the one served last."""
         winner = Signal(range(self._count))
         with m.Switch(last):
             for granted in range(self._count):
                 with m.Case(granted):
-                    # Later assignments win: go through the clients from the lowest priority up.
+                    # Later assignments win: from the lowest priority up.
                     for distance in reversed(range(1, self._count + 1)):
                         index = (granted + distance) % self._count
                         with m.If(self.clients[index].request.valid):
                             m.d.comb += winner.eq(index)
-
-        asked = Signal()
-        free = Signal()
-        requests = Array(client.request for client in self.clients)
-        in_flight = Signal(range(self._config.outstanding + 1))
-        ended = self.channel.rvalid & self.channel.rlast
-        m.d.comb += [
-            asked.eq(requests[winner].valid),
-            free.eq((~ar.valid | ar.ready) & ~self.stop & (in_flight != self._config.outstanding)),
-            requests[winner].ready.eq(free),
-            order.w_en.eq(asked & free),
-            order.w_data.eq(winner),
-        ]
-        m.d.sync += in_flight.eq(in_flight + order.w_en - ended)
-        with m.If(ar.ready):
-            m.d.sync += ar.valid.eq(0)
-        with m.If(asked & free):
-            m.d.sync += [ar.valid.eq(1), ar.p.eq(requests[winner].p), last.eq(winner)]
+        return winner
 
     def _return(self, m: Module, order: SyncFIFO, owner: Signal) -> None:
         channel = self.channel

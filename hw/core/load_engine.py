@@ -252,9 +252,23 @@ class LoadEngine(wiring.Component):
         self, m: Module, slots: CommandSlots, cursor: BeatCursor, pads: PadFiller
     ) -> None:
         """The final beat completes a command's data; ACC is written a cycle later than others."""
-        domain = m.d.sync if Memory.ACC in self._plan.memories else m.d.comb
-        domain += [slots.data_slot.eq(cursor.row.slot), slots.data_done.eq(cursor.final)]
-        m.d.comb += [slots.pads_slot.eq(pads.done_slot), slots.pads_done.eq(pads.done)]
+        row = cursor.row
+        now = Signal(self._plan.depth)
+        later = Signal(self._plan.depth)
+        ended = cursor.final << row.slot
+        if Memory.ACC in self._plan.memories:
+            to_acc = Signal()
+            octets = self._plan.memories.index(Memory.ACC_8BIT)
+            words = self._plan.memories.index(Memory.ACC)
+            m.d.comb += to_acc.eq((row.memory == words) | (row.memory == octets))
+            m.d.comb += now.eq(Mux(to_acc, 0, ended))
+            m.d.sync += later.eq(Mux(to_acc, ended, 0))
+        else:
+            m.d.comb += now.eq(ended)
+        m.d.comb += [
+            slots.data_done.eq(now | later),
+            slots.pads_done.eq(pads.done << pads.done_slot),
+        ]
 
     def _report(
         self,

@@ -18,7 +18,7 @@ class CommandSlots(wiring.Component):
     """A ring of commands whose data and padding land at different times.
 
     A command enters at `slot` when `admit` is 1 (only while `free`), with the parts that are
-    still to come; `data_done` and `pads_done` name the slots whose part is complete. Tickets
+    still to come; bits in `data_done` and `pads_done` say whose part is complete. Tickets
     leave in the order of entry, at the earliest in the cycle after the last part's `done`.
 
     Ports
@@ -46,12 +46,10 @@ class CommandSlots(wiring.Component):
                 "pads_due": In(1),
                 "free": Out(1),
                 "slot": Out(slot_bits),
-                "data_slot": In(slot_bits),
-                "data_done": In(1),
+                "data_done": In(depth),
                 "row_slot": In(slot_bits),
                 "row_index": Out(INDEX_BITS),
-                "pads_slot": In(slot_bits),
-                "pads_done": In(1),
+                "pads_done": In(depth),
                 "done": Out(stream.Signature(Ticket)),
                 "busy": Out(1),
             }
@@ -91,10 +89,10 @@ class CommandSlots(wiring.Component):
         m.d.sync += used.eq(used + self.admit - leave)
         with m.If(leave):
             m.d.sync += oldest.eq(oldest + 1)
-        with m.If(self.data_done):
-            m.d.sync += data_due.bit_select(self.data_slot, 1).eq(0)
-        with m.If(self.pads_done):
-            m.d.sync += pads_due.bit_select(self.pads_slot, 1).eq(0)
+        m.d.sync += [
+            data_due.eq(data_due & ~self.data_done),
+            pads_due.eq(pads_due & ~self.pads_done),
+        ]
         with m.If(self.admit):
             m.d.sync += [
                 self.slot.eq(self.slot + 1),
