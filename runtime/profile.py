@@ -1,15 +1,24 @@
 """What a run cost, layer by layer."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import Any
 
-from vitral.config import CoreConfig
+from vitral.config import INSN_BYTES, CoreConfig
+from vitral.isa import Alu, Gemm, InstructionSet
 from vitral.program import Outcome
-from vitral.runtime.module import CpuStep, Layer, Segment
+from vitral.runtime.module import CpuStep, Layer, Module, Segment
+from vitral.verify.image import Image
 
-__all__ = ["LayerProfile", "cpu_profile", "roofline_cycles", "segment_profile", "stalls_of"]
+__all__ = [
+    "LayerProfile",
+    "cpu_profile",
+    "layer_marks",
+    "roofline_cycles",
+    "segment_profile",
+    "stalls_of",
+]
 
 _STALLS = ("wait_prev", "wait_next", "wait_push", "wait_memory")
 
@@ -31,8 +40,8 @@ class LayerProfile:
     roofline_cycles : int or None
         Cycles that no implementation on this core can beat; None on the CPU.
     cycles : int or None
-        Measured, from the end of the layer before to the end of this one; None when the device
-        counts none.
+        Measured, from the last product of the layer before to the last one of this, of a
+        program's last layer to the program's end; None when the device counts none.
     stalls : mapping
         Cycles by stage and cause, of the whole program when it has several layers; empty when not
         counted.
@@ -76,12 +85,34 @@ def cpu_profile(step: CpuStep, seconds: float) -> LayerProfile:
     return LayerProfile(name=step.name, op=step.op, device="cpu", macs=step.macs, seconds=seconds)
 
 
+def layer_marks(segment: Segment, module: Module) -> list[int]:
+    """For each layer its last instruction that computes, the end of its share of the cycles."""
+    isa = InstructionSet.of(module.config)
+    data = Image(module.image).read(segment.insn_offset, segment.insn_count * INSN_BYTES)
+    words = b"" if data is None else data.tobytes()
+
+    def computes(index: int) -> bool:
+        word = int.from_bytes(words[index * INSN_BYTES : (index + 1) * INSN_BYTES], "little")
+        return isinstance(isa.decode(word), Gemm | Alu)
+
+    def mark(layer: Layer) -> int:
+        found = (n for n in range(layer.last, layer.first - 1, -1) if computes(n))
+        return next(found, layer.last)
+
+    return [mark(layer) for layer in segment.layers] if words else []
+
+
 def segment_profile(
-    segment: Segment, outcome: Outcome, config: CoreConfig, device: str, seconds: float
+    segment: Segment,
+    outcome: Outcome,
+    marks: Sequence[int],
+    config: CoreConfig,
+    device: str,
+    seconds: float,
 ) -> list[LayerProfile]:
-    """One entry per layer; the first layer's cycles begin at the launch, the last one's end it."""
+    """One entry per layer, from the outcome's cycles at the layers' `marks`."""
     stalls = stalls_of(outcome.counters)
-    measured = _layer_cycles(segment, outcome)
+    measured = _layer_cycles(marks, outcome)
     return [
         LayerProfile(
             name=layer.name,
@@ -104,12 +135,10 @@ def _utilisation(macs: int, cycles: int | None, config: CoreConfig) -> float | N
     return macs / (config.layout.macs_per_cycle * cycles) if cycles else None
 
 
-def _layer_cycles(segment: Segment, outcome: Outcome) -> Iterable[int | None]:
-    if outcome.cycles is None:
-        return [None] * len(segment.layers)
-    ends = [outcome.marks.get(layer.last) for layer in segment.layers]
+def _layer_cycles(marks: Sequence[int], outcome: Outcome) -> list[int | None]:
+    ends = [outcome.marks.get(mark) for mark in marks]
     ends[-1:] = [outcome.cycles]
-    if any(end is None for end in ends):
-        return [None] * len(segment.layers)
     known = [end for end in ends if end is not None]
+    if len(known) < len(ends):
+        return [None] * len(ends)
     return [end - start for start, end in zip([0, *known], known, strict=False)]

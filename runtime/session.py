@@ -14,7 +14,7 @@ from vitral.runtime.checks import check_inputs, check_output_names
 from vitral.runtime.device import Device, open_device
 from vitral.runtime.module import CpuStep, Module, Segment, TensorInfo
 from vitral.runtime.packing import pack_tensor, packed_bytes, unpack_tensor
-from vitral.runtime.profile import LayerProfile, cpu_profile, segment_profile
+from vitral.runtime.profile import LayerProfile, cpu_profile, layer_marks, segment_profile
 from vitral.runtime.steps import run_step
 
 __all__ = ["Session"]
@@ -73,6 +73,7 @@ class Session:
         self.device = open_device(device, core, **options) if isinstance(device, str) else device
         _check_digest(self.device.config, self.module, self.device.name)
         self._base = self._allocate()
+        self._marks = {part.name: layer_marks(part, self.module) for part in self.module.segments}
 
     def _allocate(self) -> int:
         if not self.module.segments:
@@ -143,12 +144,17 @@ class Session:
             packed = self.device.read(tensor.offset, packed_bytes(tensor, config))
             values[tensor.name] = unpack_tensor(packed, tensor, config)
         self._profile += segment_profile(
-            segment, outcome, self.device.config, self.device.name, seconds
+            segment,
+            outcome,
+            self._marks[segment.name],
+            self.device.config,
+            self.device.name,
+            seconds,
         )
 
     def _launch(self, segment: Segment) -> Outcome:
         launch = segment.launch(self._base, self.module.arena_bytes)
-        marks = [layer.last for layer in segment.layers]
+        marks = self._marks[segment.name]
         self._needs_reset = True
         try:
             outcome = self.device.run(launch, timeout=self.timeout, marks=marks)

@@ -46,7 +46,13 @@ class TsimDevice(SimulatedDevice):
         )
 
     def _simulate(self, launch: Launch, dram: Dram, marks: Collection[int]) -> Outcome:
-        return self._simulator.run(launch, dram, max_cycles=self.max_cycles)
+        return self._simulator.run(launch, dram, max_cycles=self.max_cycles, marks=marks)
+
+    def _run_in_time(self, launch: Launch, timeout: float, marks: Collection[int]) -> Outcome:
+        """The simulator watches the clock itself, and says where the core stands."""
+        return self._simulator.run(
+            launch, self.dram, max_cycles=self.max_cycles, max_seconds=timeout, marks=marks
+        )
 
     def _dispose(self) -> None:
         self._simulator.close()

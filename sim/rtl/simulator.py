@@ -1,5 +1,7 @@
 """tsim: runs programs on the real RTL, cycle by cycle."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -16,6 +18,7 @@ from vitral.sim.rtl.build import build_library, trace_kind
 from vitral.sim.rtl.emit import emit_verilog
 from vitral.sim.rtl.library import End, Harness
 from vitral.sim.rtl.toolchain import find_toolchain
+from vitral.sim.rtl.watch import Watch
 
 __all__ = ["RtlSimulator"]
 
@@ -64,6 +67,7 @@ class RtlSimulator:
         self.memory_model = memory_model or MemoryModel()
         kind = trace_kind(find_toolchain()) if trace is not None else ""
         text = emit_verilog(config) if verilog is None else verilog
+        self._launched = 0
         self._harness = Harness(build_library(text, trace=kind))
         if trace is not None:
             self._open_trace(Path(trace), kind)
@@ -136,6 +140,8 @@ class RtlSimulator:
         *,
         onchip: OnChip | None = None,
         max_cycles: int | None = None,
+        max_seconds: float | None = None,
+        marks: Collection[int] = (),
     ) -> Outcome:
         """Run a program to its end, an error, a deadlock or the cycle limit.
 
@@ -150,11 +156,15 @@ class RtlSimulator:
             None leaves them as they are.
         max_cycles : int or None
             Cycle limit; the memory model's where None.
+        max_seconds : float or None
+            Limit in seconds on the host; None for none.
+        marks : collection of int
+            Instructions whose end is wanted.
 
         Returns
         -------
         Outcome
-            With `cycles` and `counters` as the core counted them.
+            With `cycles` and `counters` as the core counted them; `marks` as `Watch` sees them.
 
         Raises
         ------
@@ -167,10 +177,11 @@ class RtlSimulator:
         if onchip is not None:
             onchip.check(self.config)
             store_arrays(harness.arrays, onchip)
+        watch = Watch(self.config, launch, dram, marks, max_seconds)
         self._launch(launch)
         limit = self.memory_model.limit_cycles if max_cycles is None else max_cycles
-        waits = self._wait(launch, dram, limit)
-        outcome = self._outcome(launch, waits)
+        waits = self._wait(launch, dram, limit, watch)
+        outcome = replace(self._outcome(launch, waits), marks=watch.seen)
         if waits:
             self.soft_reset()
         if onchip is not None:
@@ -189,15 +200,16 @@ class RtlSimulator:
         control = register("control")
         profile = control["profile"].insert(int(launch.profile is Profile.VITRAL))
         self.write_register("control", control["start"].mask | profile)
+        self._launched = self._harness.cycle
 
-    def _wait(self, launch: Launch, dram: Dram, limit: int) -> tuple[Wait, ...]:
+    def _wait(self, launch: Launch, dram: Dram, limit: int, watch: Watch) -> tuple[Wait, ...]:
         """Clock until the end; where the stages wait when there is none."""
         harness, model = self._harness, self.memory_model
         quiet = QUIET_CYCLES + model.latency + model.write_latency
         stop = harness.cycle + limit
         before: tuple[Wait, ...] = ()
         while True:
-            end = harness.run(max(0, stop - harness.cycle), quiet)
+            end = self._clock(stop, quiet, watch)
             if end is End.PROTOCOL:
                 raise DeviceError(f"memory port: {harness.error}")
             if end is End.DONE:
@@ -208,6 +220,22 @@ class RtlSimulator:
             if waits == before and Outcome(Cause.NONE, 0, waits).deadlocked:
                 return waits
             before = waits
+
+    def _clock(self, stop: int, quiet: int, watch: Watch) -> End:
+        """`Harness.run` up to cycle `stop`, in steps while there is something to look for."""
+        harness = self._harness
+        since = harness.cycle
+        beats = harness.beats
+        while watch.step is not None:
+            end = harness.run(max(0, min(watch.step, stop - harness.cycle)), quiet)
+            if end is not End.LIMIT or harness.cycle >= stop or watch.expired:
+                return end
+            watch.look(self.read_register, harness.cycle - self._launched)
+            if harness.beats != beats:
+                beats, since = harness.beats, harness.cycle
+            elif harness.cycle - since >= quiet:
+                return End.QUIET
+        return harness.run(max(0, stop - harness.cycle), quiet)
 
     def _waits(self, launch: Launch, dram: Dram) -> tuple[Wait, ...]:
         waits = []

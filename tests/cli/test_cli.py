@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,7 @@ def module(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def x(tmp_path: Path) -> Iterator[tuple[str, np.ndarray]]:
+def x(tmp_path: Path) -> tuple[str, np.ndarray]:
     array = np.arange(96, dtype=np.int8).reshape(SHAPE)
     np.savez(tmp_path / "in.npz", x=array)
     return str(tmp_path / "in.npz"), array
