@@ -48,14 +48,17 @@ def _choose(geometry: Geometry, config: CoreConfig, cost: Cost) -> tuple[Tiling,
     found = list(tilings(geometry, config))
     if not found:
         raise CompileError(_too_large(geometry, config))
-    rough = [(estimate(geometry, *pair, config).cycles, n) for n, pair in enumerate(found)]
+    rough = [
+        (estimate(geometry, tiling, buffers, config).cycles, n)
+        for n, (tiling, buffers) in enumerate(found)
+    ]
     finalists, budget = [], _STEPS
     for _, n in sorted(rough)[:_FINALISTS]:
         steps = tiles_of(geometry, found[n][0]) * weight_chunks(geometry, found[n][0])
         if steps <= budget or not finalists:
             finalists.append(found[n])
             budget -= steps
-    return min(finalists, key=lambda pair: cost(geometry, *pair, config))
+    return min(finalists, key=lambda pair: cost(geometry, pair[0], pair[1], config))
 
 
 def tilings(geometry: Geometry, config: CoreConfig) -> Iterator[tuple[Tiling, Buffers]]:

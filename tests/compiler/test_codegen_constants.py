@@ -34,7 +34,7 @@ def test_packed_planes_add_up_to_the_weights(seed: int) -> None:
             for piece in pieces:
                 for i, ky, kx in np.ndindex(piece.ins[1], piece.taps[1], geometry.x.kernel):
                     out, inp = (task.first_out + o) * 4, (task.first_in + piece.ins[0] + i) * 4
-                    total = sum(next(packed) for _ in range(geometry.planes))
+                    total = np.sum([next(packed) for _ in range(geometry.planes)], axis=0)
                     room = found[out : out + 4, inp : inp + 4, piece.taps[0] + ky, kx]
                     room += total[: room.shape[0], : room.shape[1]]
     assert next(packed, None) is None

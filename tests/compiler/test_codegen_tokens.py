@@ -30,13 +30,13 @@ def _neighbours(insn: Instruction, action: str) -> list[Stage]:
 
 def play(insns: list[Instruction], capacity: int, rng: random.Random) -> list[tuple[int, int]]:
     """(start, end) times of each instruction on three queues with random durations."""
-    queues = {stage: deque(n for n, i in enumerate(insns) if queue_of(i) is stage) for stage in Stage}
+    queues = {
+        stage: deque(n for n, i in enumerate(insns) if queue_of(i) is stage) for stage in Stage
+    }
     tokens: dict[tuple[Stage, Stage], deque[int]] = {
         (a, b): deque() for a in Stage for b in Stage if a is not b
     }
-    room: dict[tuple[Stage, Stage], deque[int]] = {
-        link: deque([0] * capacity) for link in tokens
-    }
+    room: dict[tuple[Stage, Stage], deque[int]] = {link: deque([0] * capacity) for link in tokens}
     free = dict.fromkeys(Stage, 0)
     times = [(-1, -1)] * len(insns)
     moved = True

@@ -142,7 +142,7 @@ def chain(rng: np.random.Generator, first: ConvLayer, count: int) -> list[ConvLa
                 shape=before.out_shape,
                 outs=int(rng.integers(1, 40)),
                 kernel=(kernel, kernel),
-                pads=(kernel // 2,) * 4,
+                pads=(kernel // 2, kernel // 2, kernel // 2, kernel // 2),
                 pad_value=int(rng.integers(-9, 9)),
                 name=f"conv{number}",
                 source=before.result,
