@@ -39,7 +39,7 @@ class Network:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng([seed, 0xC0DE])
         self.builder = ModelBuilder(opset=int(self.rng.choice([13, 19, 21])), contrib=True)
-        self.inputs: dict[str, tuple[Any, tuple[int, ...]]] = {}
+        self.inputs: dict[str, tuple[Any, tuple[int | str, ...]]] = {}
         self.feeds: dict[str, Array] = {}
         self.tensors: list[Tensor] = []
         self._count = 0
@@ -122,7 +122,8 @@ def conv(net: Network, x: Tensor) -> Tensor:
     w_scale = (0.01 * np.exp2(rng.uniform(-1, 1, size))).astype(np.float32)
     middle = 128 if w_dtype is np.uint8 else 0
     w_zero = np.full(w_scale.shape, middle + int(rng.integers(-9, 10)), w_dtype)
-    spread = x.spread * 0.7 * (w[0].size ** 0.5)
+    terms = channels // group * kernel[0] * kernel[1]
+    spread = x.spread * 0.7 * terms**0.5
     bias = rng.integers(-3000, 3001, outputs).astype(np.int32)
     name = net.fresh("conv")
     attributes = {"strides": strides, "pads": pads, "group": group}
@@ -317,5 +318,7 @@ def random_graph(seed: int, *, operators: int = 6) -> tuple[onnx.ModelProto, dic
         choices[int(net.rng.integers(len(choices)))](net, x)
         used.add(x.name)
     outputs = [t for t in net.tensors if t.name not in used and t.name not in net.inputs]
-    outs = {t.name: (t.dtype, t.shape) for t in outputs}
+    outs: dict[str, tuple[Any, tuple[int | str, ...]]] = {
+        t.name: (t.dtype, t.shape) for t in outputs
+    }
     return net.builder.model(net.inputs, outs), net.feeds

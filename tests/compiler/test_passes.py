@@ -13,7 +13,7 @@ from vitral.compiler.assemble import plan
 from vitral.compiler.frontends.onnx import import_onnx
 from vitral.compiler.ir import Graph, verify
 from vitral.compiler.ir.ops import AccelConv2d, FlipSign, Table
-from vitral.compiler.pipeline import PASSES, lower
+from vitral.compiler.pipeline import PASSES, Io, lower
 from vitral.compiler.place import Group
 from vitral.errors import CompileError
 from vitral.isa import Rounding
@@ -203,7 +203,8 @@ def test_uint8_becomes_int8_between_the_edges_only(dtype: Any) -> None:
 
 def test_edges_keep_their_scale_in_both_forms() -> None:
     case = next(c for c in conv_rows() if c.name == "V2")
-    for io, dtype in (("float", "float32"), ("quantized", "int8")):
+    forms: tuple[tuple[Io, str], ...] = (("float", "float32"), ("quantized", "int8"))
+    for io, dtype in forms:
         graph = lower(import_onnx(build_qdq(case, float_edges=True)), io=io)
         assert graph.types["x_float"].dtype == graph.types["y_float"].dtype == dtype
         assert graph.edges["x_float"].tensor_scale == case.x_scale

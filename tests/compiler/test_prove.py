@@ -75,7 +75,7 @@ def test_half_even_of_the_exact_product_is_caught_at_1_48() -> None:
     found = first_difference(wrong)
     assert found is not None
     channel, total = found
-    law = law_output(np.array([total]), np.float32([1 / 48]), 0, -128, 127)
+    law = law_output(np.array([total]), np.array([1 / 48], np.float32), 0, -128, 127)
     params = wrong.params
     hardware = requantize(
         total,
@@ -118,7 +118,8 @@ def test_other_weights_are_caught() -> None:
 def test_staircase_finds_every_step(seed: int) -> None:
     """Against all accumulators of a range: the law changes exactly where the proof looks."""
     rng = np.random.default_rng(seed)
-    multiplier = np.float32([rng.choice([1 / 48, 0.1, 0.5, 1.0, 3.7, rng.uniform(1e-4, 0.3)])])
+    scale = rng.choice([1 / 48, 0.1, 0.5, 1.0, 3.7, rng.uniform(1e-4, 0.3)])
+    multiplier = np.array([scale], np.float32)
     lowest, highest = np.array([rng.integers(-40_000, 0)]), np.array([rng.integers(0, 40_000)])
     zero, low, high = int(rng.integers(-128, 128)), -128, int(rng.integers(-127, 128))
     points = staircase(multiplier, lowest, highest, zero, low, high)[0]
