@@ -27,6 +27,9 @@ class Rows:
     size: int
     stride: int
 
+    def __str__(self) -> str:
+        return f"{self.start:#x}..{self.end:#x}"
+
     @property
     def end(self) -> int:
         return self.start + (self.count - 1) * self.stride + self.size

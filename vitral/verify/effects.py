@@ -128,7 +128,8 @@ class Effects:
         rows = self._rows.get(op.index)
         if rows is not None:
             conflict = self._dram.write(rows, op.stage, clock)
-            yield from self._collision(op, f"DRAM {rows.start:#x}..{rows.end:#x}", conflict, True)
+            if conflict is not None:
+                yield self._collision(op, f"writes DRAM {rows}", conflict)
 
     def _parameters(self, op: Op, insn: Store, clock: Clock) -> Iterator[str]:
         steps = {
@@ -178,11 +179,13 @@ class Effects:
     def _read(self, op: Op, name: str, where: Where, clock: Clock) -> Iterator[str]:
         yield from self._unwritten(op, name, where)
         conflict = self._shadows[name].read(where, op.stage, clock)
-        yield from self._collision(op, f"{name} {_range(where)}", conflict, False)
+        if conflict is not None:
+            yield self._collision(op, f"reads {name} {_range(where)}", conflict)
 
     def _write(self, op: Op, name: str, where: Where, clock: Clock) -> Iterator[str]:
         conflict = self._shadows[name].write(where, op.stage, clock)
-        yield from self._collision(op, f"{name} {_range(where)}", conflict, True)
+        if conflict is not None:
+            yield self._collision(op, f"writes {name} {_range(where)}", conflict)
 
     def _unwritten(self, op: Op, name: str, where: Where) -> Iterator[str]:
         element = self._shadows[name].unwritten(where)
@@ -191,22 +194,19 @@ class Effects:
 
     def _read_dram(self, op: Op, rows: Rows, clock: Clock) -> Iterator[str]:
         conflict, missing = self._dram.read(rows, op.stage, clock)
-        yield from self._collision(op, f"DRAM {rows.start:#x}..{rows.end:#x}", conflict, False)
+        if conflict is not None:
+            yield self._collision(op, f"reads DRAM {rows}", conflict)
         if missing is not None:
             yield f"{op} reads DRAM byte {missing:#x}, which nothing wrote"
 
     def _past(self, op: Op, name: str, where: slice) -> str:
         return f"{op}: {name} {_range(where)} ends past its {self._depths[name]} elements"
 
-    def _collision(
-        self, op: Op, what: str, conflict: Conflict | None, writes: bool
-    ) -> Iterator[str]:
-        if conflict is None:
-            return
+    def _collision(self, op: Op, what: str, conflict: Conflict) -> str:
         other = self._queues[conflict.stage][conflict.count - 1]
-        does, did = ("writes" if writes else "reads"), ("writes" if conflict.wrote else "reads")
-        yield (
-            f"{op} {does} {what}, which instruction {other.index} ({other}) {did},"
+        did = "writes" if conflict.wrote else "reads"
+        return (
+            f"{op} {what}, which instruction {other.index} ({other}) {did},"
             " and no tokens order the two"
         )
 

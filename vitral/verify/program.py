@@ -102,8 +102,7 @@ class _Verifier:
                 continue
             self._find(
                 op.index,
-                f"{op}: DRAM bytes {rows.start:#x}..{rows.end:#x} are outside"
-                f" {self.launch.limit_low:#x}..{self.end:#x}",
+                f"{op}: DRAM bytes {rows} are outside {self.launch.limit_low:#x}..{self.end:#x}",
             )
         return placed
 

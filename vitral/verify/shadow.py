@@ -53,10 +53,10 @@ class Shadow:
 
     def unwritten(self, where: Where) -> int | None:
         """The first element that nothing was ever written to, if any."""
-        missing = ~self.written[where]
-        if not missing.any():
+        written = self.written[where]
+        if written.all():
             return None
-        place = int(np.argmax(missing))
+        place = int(np.argmin(written))
         return where.start + place if isinstance(where, slice) else int(where[place])
 
     def _of(self, table: dict[Stage, npt.NDArray[np.int32]], stage: Stage) -> npt.NDArray[np.int32]:
