@@ -22,7 +22,7 @@ from vitral.hw.core.interfaces import (
 )
 from vitral.hw.core.loops import Unit
 from vitral.hw.core.retire import Completion, Retirement
-from vitral.isa import UOP_BITS, InstructionSet, Opcode, Profile
+from vitral.isa import UOP_BITS, InstructionSet, Memory, Opcode, Profile
 
 __all__ = ["ComputeStage", "FLIGHTS"]
 
@@ -43,8 +43,9 @@ class ComputeStage(wiring.Component):
 
     An instruction is begun when it is at the head of `insn`, its tokens are there, and
 
-    * GEMM, ALU: the sequencer takes it, which is while the one before drains;
-    * LOAD: the units are idle; the next instruction waits for the end of the LOAD;
+    * GEMM, ALU: no LOAD is under way, and the sequencer takes it, which is while the one before
+      drains;
+    * LOAD of ACC: the units are idle; of micro-ops: the sequencer is, or reads others;
     * FINISH: all before it have retired and `others_idle`;
     * a CONFIG, or a LOAD of nothing: at once.
 
@@ -106,13 +107,11 @@ class ComputeStage(wiring.Component):
 
         insn = Signal(_DECODED)
         self._decode(m, insn)
-        loading, begin = Signal(), Signal()
+        loads, loading, begin = Signal(range(FLIGHTS + 1)), Signal(), Signal()
+        m.d.sync += loads.eq(loads + (begin & insn.is_load) - self.load_done.valid)
+        m.d.comb += loading.eq(loads != 0)
         self._begin(m, insn, execute, retirement, loading, begin)
         m.d.comb += self.load_done.ready.eq(1)
-        with m.If(begin & insn.is_load):
-            m.d.sync += loading.eq(1)
-        with m.Elif(self.load_done.valid):
-            m.d.sync += loading.eq(0)
         with m.If(begin & insn.is_config):
             m.d.sync += self.pad_acc.eq(insn.value)
 
@@ -155,17 +154,19 @@ class ComputeStage(wiring.Component):
     ) -> None:
         offered, able = Signal(), Signal()
         m.d.comb += [
-            offered.eq(self.insn.valid & insn.tokens & ~loading & retirement.begin.ready),
+            offered.eq(self.insn.valid & insn.tokens & retirement.begin.ready),
             begin.eq(offered & able),
             self.insn.ready.eq(begin),
             self.prev.take.eq(begin & insn.pop_prev),
             self.next.take.eq(begin & insn.pop_next),
         ]
         with m.If(insn.is_loop):
-            m.d.comb += [able.eq(execute.command.ready), execute.command.valid.eq(offered)]
+            m.d.comb += able.eq(execute.command.ready & ~loading)
+            m.d.comb += execute.command.valid.eq(offered & ~loading)
         with m.Elif(insn.is_load):
-            m.d.comb += able.eq(execute.idle & self.load_command.ready)
-            m.d.comb += self.load_command.valid.eq(offered & execute.idle)
+            free = self._is_free(execute)
+            m.d.comb += able.eq(self.load_command.ready & free)
+            m.d.comb += self.load_command.valid.eq(offered & free)
         with m.Elif(insn.is_finish):
             m.d.comb += able.eq(self.others_idle & ~retirement.valid)
         with m.Else():
@@ -183,6 +184,17 @@ class ComputeStage(wiring.Component):
         ]
         self._fill_loop(m, execute.command.payload)
         self._fill_load(m, self.load_command.payload)
+
+    def _is_free(self, execute: Execute) -> Value:
+        """Whether nothing begun still needs what the LOAD at the head is going to write."""
+        fmt, word = InstructionSet.of(self.config).load, self.insn.payload.word
+        first = select(word, fmt, "sram_base")
+        flat = select(word, fmt, "y_size") == 1
+        for name in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"):
+            flat &= select(word, fmt, name) == 0
+        below = flat & (first + select(word, fmt, "x_size") <= execute.uop_bgn)
+        others = ~execute.reading | below | (first >= execute.uop_end)
+        return execute.idle | ((select(word, fmt, "memory") == Memory.UOP) & others)
 
     def _fill_loop(self, m: Module, command: data.View) -> None:
         isa, word = InstructionSet.of(self.config), self.insn.payload.word

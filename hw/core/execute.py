@@ -20,7 +20,8 @@ class Execute(wiring.Component):
 
     The units take turns: an element for one waits until the other is empty, so each finds ACC as
     the elements before it left it. Commands for the same unit follow each other without a gap.
-    The user keeps `load` away from elements in use.
+    With `reading`, micro-ops from `uop_bgn` to before `uop_end` are still to be read. The user
+    keeps writes, here and to the micro-ops, away from what is in use.
     """
 
     def __init__(self, config: CoreConfig) -> None:
@@ -46,6 +47,9 @@ class Execute(wiring.Component):
                 "store": In(AccRead(config)),
                 "retired": Out(1),
                 "idle": Out(1),
+                "reading": Out(1),
+                "uop_bgn": Out(layout.uop_index_bits),
+                "uop_end": Out(layout.uop_index_bits + 1),
                 "gemm_active": Out(1),
                 "alu_active": Out(1),
                 "fault": Out(Fault()),
@@ -94,6 +98,9 @@ class Execute(wiring.Component):
             _use(m, acc, alu.dst_read, alu.acc_write)
         m.d.comb += [
             self.retired.eq(gemm.retired | alu.retired),
+            self.reading.eq(sequencer.reading),
+            self.uop_bgn.eq(sequencer.uop_bgn),
+            self.uop_end.eq(sequencer.uop_end),
             self.idle.eq(sequencer.idle & gemm.idle & alu.idle),
             self.gemm_active.eq(gemm.inp_read.en),
             self.alu_active.eq(alu.element.valid & alu.element.ready),

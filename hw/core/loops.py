@@ -72,7 +72,8 @@ class Sequencer(wiring.Component):
     Takes a command in the very cycle in which it issues the last micro-op of the one before, so
     element operations follow each other without a gap. An element appears two cycles after its
     command was taken. A command without any element, or of unit NONE, gives one element of unit
-    NONE with `last`, which keeps instructions in order. An index past its memory raises `fault`
+    NONE with `last`, which keeps instructions in order. With `reading`, micro-ops from `uop_bgn`
+    to before `uop_end` are still to be read. An index past its memory raises `fault`
     instead of the element, for good; operands that an operation does not look at are unchecked.
     """
 
@@ -86,6 +87,9 @@ class Sequencer(wiring.Component):
                     ReadPort(address_bits=config.layout.uop_index_bits, data_bits=UOP_BITS)
                 ),
                 "idle": Out(1),
+                "reading": Out(1),
+                "uop_bgn": Out(config.layout.uop_index_bits),
+                "uop_end": Out(config.layout.uop_index_bits + 1),
                 "fault": Out(Fault()),
             }
         )
@@ -101,6 +105,9 @@ class Sequencer(wiring.Component):
             self.command.ready.eq(~active | (issue & last)),
             taken.eq(self.command.valid & self.command.ready),
             self.idle.eq(~active & ~fetched),
+            self.reading.eq(active),
+            self.uop_bgn.eq(loop.uop_bgn),
+            self.uop_end.eq(loop.uop_end),
         ]
 
         # First stage: `loop` is the running instruction; it counts down to its last micro-op.

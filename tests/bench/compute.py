@@ -10,9 +10,11 @@ from bench.execute import MemoryBench, pack, unpack
 from vitral.config import CoreConfig
 from vitral.hw.core.compute import ComputeStage
 from vitral.hw.core.interfaces import Wait
-from vitral.isa import Instruction, InstructionSet, Profile, Uop
+from vitral.isa import Instruction, InstructionSet, Memory, Profile, Uop
 
 __all__ = ["ComputeBench", "Trace"]
+
+WAIT, DONE = -1, -2
 
 
 @dataclass
@@ -114,10 +116,10 @@ class ComputeBench:
         ctx.set(dut.acc_read.address, self.watch or 0)
 
     def _load(self, ctx: SimulatorContext, loading: list[int]) -> None:
-        """`loading` holds the elements still to write, then the cycles still to wait."""
+        """`loading` holds, for each cycle to come, an element to write, WAIT or DONE."""
         writes = bool(loading) and loading[0] >= 0
         ctx.set(self.dut.acc_write.mask, writes)
-        ctx.set(self.dut.load_done.valid, len(loading) == 1)
+        ctx.set(self.dut.load_done.valid, loading[:1] == [DONE])
         if writes:
             ctx.set(self.dut.acc_write.row, loading[0])
             ctx.set(self.dut.acc_write.data, pack(self.loaded, 32))
@@ -139,7 +141,8 @@ class ComputeBench:
             command = ctx.get(dut.load_command.payload)
             trace.loads.append({n: command[n] for n in ("memory", "sram_base", "pad_value")})
             first, count = command.sram_base, command.x_size * command.y_size
-            loading += [*range(first, first + count), *[-1] * self.latency]
+            acc = range(first, first + count) if command.memory == Memory.ACC else []
+            loading += [*acc, *[WAIT] * (self.latency - 1), DONE]
         if ctx.get(dut.insn.valid) and ctx.get(dut.insn.ready):
             trace.begun.append(cycle)
         if ctx.get(dut.gemm_active):

@@ -83,12 +83,46 @@ def test_alu_after_gemm_after_load() -> None:
 
 
 def test_a_load_waits_for_the_units_and_holds_up_the_next() -> None:
-    program = [_gemm(4), Load(memory=Memory.UOP, sram_base=9, x_size=2, y_size=3), _gemm()]
+    program = [_gemm(4), Load(memory=Memory.ACC, sram_base=9, x_size=2, y_size=3), _gemm()]
     trace = _bench(latency=20).run(program)
-    assert trace.loads == [{"memory": Memory.UOP, "sram_base": 9, "pad_value": 0}]
+    assert trace.loads == [{"memory": Memory.ACC, "sram_base": 9, "pad_value": 0}]
     assert trace.begun[1] > trace.gemm_cycles[3] + 2
     assert trace.begun[2] >= trace.begun[1] + 20 + 6
     assert trace.waits[trace.begun[1] + 10] == (Wait.MEMORY, 1)
+
+
+UOP_LOADS = {
+    "behind those in use": ({"sram_base": 5, "x_size": 2, "y_size": 3}, True),
+    "before those in use": ({"sram_base": 0, "x_size": 2, "y_size": 1}, True),
+    "one behind in use": ({"sram_base": 4, "x_size": 2, "y_size": 3}, False),
+    "one before in use": ({"sram_base": 0, "x_size": 3, "y_size": 1}, False),
+    "rows before, not looked at": ({"sram_base": 0, "x_size": 1, "y_size": 2}, False),
+    "padding before, not looked at": (
+        {"sram_base": 0, "x_size": 1, "y_size": 1, "x_pad_1": 1},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "early"), UOP_LOADS.values(), ids=UOP_LOADS)
+def test_micro_ops_not_in_use_are_loaded_early(fields: dict[str, Any], early: bool) -> None:
+    busy = Gemm(uop_bgn=2, uop_end=5, iter_out=5, iter_in=2)
+    trace = _bench().run([busy, Load(memory=Memory.UOP, **fields), _gemm()])
+    last_read = trace.gemm_cycles[29] - 1
+    assert (trace.begun[1] < last_read) == early
+    assert trace.begun[2] > trace.begun[1] + 5
+
+
+def test_loads_follow_each_other() -> None:
+    program = [
+        Load(memory=Memory.UOP, sram_base=8, x_size=2, y_size=1, push_next=True),
+        Load(memory=Memory.ACC, sram_base=8, x_size=2, y_size=1, push_next=True),
+        _gemm(push_next=True),
+    ]
+    trace = _bench(latency=20).run(program)
+    assert trace.begun[1] == trace.begun[0] + 1
+    assert trace.begun[2] >= trace.begun[1] + 20
+    assert len(trace.given) == 3
 
 
 def test_finish_waits_for_the_other_stages() -> None:
