@@ -18,8 +18,8 @@ _LOAD_LIMIT = 65535
 class MicroOps:
     """Where the micro-ops of a segment lie, in DRAM and in the UOP memory.
 
-    When all sequences fit, one LOAD brings them in. Else those of a layer are loaded as the layer
-    starts, and when these do not fit either, each one as it is needed, in a ring.
+    Those of as many layers as fit together are loaded at once, as the first of these layers
+    starts. When those of a single layer do not fit, each is loaded as it is needed, in a ring.
 
     Parameters
     ----------
@@ -31,12 +31,7 @@ class MicroOps:
     def __init__(self, config: CoreConfig, layers: Iterable[Iterable[Sequence]]) -> None:
         self._depth = config.layout.uop_depth
         self._isa = InstructionSet.of(config)
-        per_layer = [list(dict.fromkeys(sequences)) for sequences in layers]
-        everything = list(dict.fromkeys(seq for sequences in per_layer for seq in sequences))
-        if sum(map(len, everything)) <= self._depth:
-            self._groups = [everything] * len(per_layer)
-        else:
-            self._groups = per_layer
+        self._groups = _groups([list(dict.fromkeys(layer)) for layer in layers], self._depth)
         self._words: list[int] = []
         self._group_base: dict[int, int] = {}
         self._dram: list[dict[Sequence, int]] = [self._lay_out(group) for group in self._groups]
@@ -110,3 +105,17 @@ class MicroOps:
             )
             for first in range(0, count, _LOAD_LIMIT)
         ]
+
+
+def _groups(layers: list[list[Sequence]], depth: int) -> list[list[Sequence]]:
+    """For each layer the sequences that are loaded with its own: those of neighbours that fit."""
+    groups: list[dict[Sequence, None]] = []
+    for sequences in layers:
+        union = {**groups[-1], **dict.fromkeys(sequences)} if groups else {}
+        if groups and sum(map(len, union)) <= depth:
+            groups[-1].update(union)
+            groups.append(groups[-1])
+        else:
+            groups.append(dict.fromkeys(sequences))
+    lists = {id(group): list(group) for group in groups}
+    return [lists[id(group)] for group in groups]

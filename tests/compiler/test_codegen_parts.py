@@ -80,6 +80,16 @@ def test_micro_ops_that_all_fit_are_loaded_once() -> None:
     assert uops.request(1, a, 100) == (0, [])
 
 
+def test_neighbouring_layers_are_loaded_together_while_they_fit() -> None:
+    a, b, c, d = _sequence(0, 6), _sequence(1, 7), _sequence(2, 9), _sequence(3, 20)
+    uops = MicroOps(_ring_config(), [[a], [a, b], [c], [c, b], [d], [a]])
+    assert [i.x_size for i in uops.request(0, a, 0)[1]] == [13]
+    assert uops.request(1, b, 0) == (6, [])
+    assert [i.x_size for i in uops.request(2, c, 0)[1]] == [16]
+    assert uops.request(3, b, 0) == (9, [])
+    assert [i.x_size for i in uops.request(5, a, 0)[1]] == [6]
+
+
 def test_micro_ops_of_a_layer_are_loaded_as_it_starts() -> None:
     a, b, c = _sequence(0, 6), _sequence(1, 7), _sequence(2, 5)
     uops = MicroOps(_ring_config(), [[a, b], [b, c]])
