@@ -157,7 +157,7 @@ def conv(net: Network, x: Tensor) -> Tensor:
 def dense(net: Network, x: Tensor) -> Tensor:
     """Flatten and Gemm, or MatMul, with per-column or one scale."""
     rng, b = net.rng, net.builder
-    inner = int(np.prod(x.shape[1:]))
+    batch, inner = x.shape[0], int(np.prod(x.shape[1:]))
     outputs = int(rng.integers(1, 12))
     w = rng.integers(-127, 128, (inner, outputs)).astype(np.int8)
     per_column = bool(rng.integers(0, 2))
@@ -177,7 +177,7 @@ def dense(net: Network, x: Tensor) -> Tensor:
         last = b.node("Gemm", [flat, right, bias], net.fresh("sum"), transB=int(transposed))
     else:
         last = b.node("MatMul", [flat, right], net.fresh("sum"))
-    y = net.result(name, (x.shape[0], outputs), spread)
+    y = net.result(name, (batch, outputs), spread)
     return net.rounded(net.activated(last, spread), y)
 
 

@@ -38,6 +38,13 @@ def _leaky_relu(x: Array, *, alpha: float) -> Float32:
     return np.where(x >= 0, x, x * np.float32(alpha))
 
 
+def _softmax(x: Array, *, axes: Sequence[int]) -> Float32:
+    """exp(x) / sum(exp(x)) over `axes`, in float64 and then rounded to float32."""
+    wide = x.astype(np.float64)
+    powers = np.exp(wide - wide.max(axis=tuple(axes), keepdims=True))
+    return (powers / powers.sum(axis=tuple(axes), keepdims=True)).astype(np.float32)
+
+
 def _matmul(a: Array, b: Array) -> Float32:
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
 
@@ -102,9 +109,10 @@ OPERATORS = {
     "float.mul": _mul,
     "float.clip": _clip,
     "float.leaky_relu": _leaky_relu,
+    "float.softmax": _softmax,
     "float.matmul": _matmul,
     "float.average_pool": _average_pool,
     "float.conv2d": _conv2d,
 }
-"""float.add/sub/mul/matmul(a, b), float.clip(x), float.leaky_relu(x), float.average_pool(x) and
+"""float.add/sub/mul/matmul(a, b), float.clip/leaky_relu/softmax/average_pool(x) and
 float.conv2d(x, w, bias)."""

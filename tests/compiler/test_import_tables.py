@@ -280,3 +280,21 @@ def test_notices_say_what_was_changed_in_a_bias() -> None:
     assert notices(BIAS, 0.25) == ()
     assert "bias rescaled" in notices(BIAS, 0.2)[0]
     assert "float bias quantized" in notices(BIAS.astype(np.float32), None)[0]
+
+
+@pytest.mark.parametrize(("opset", "axis"), [(11, 1), (11, 2), (13, 1), (13, -1)])
+def test_softmax_is_a_float_island_over_the_axes_of_its_opset(opset: int, axis: int) -> None:
+    x = np.random.default_rng(8).normal(size=(2, 3, 4)).astype(np.float32)
+    b = ModelBuilder(opset=opset)
+    b.node("Softmax", ["x"], "y", axis=axis)
+    model = b.model({"x": (np.float32, x.shape)}, {"y": (np.float32, x.shape)})
+    y = run_model(model, {"x": x})["y"]
+    rows = np.exp(x.astype(np.float64))
+    rows = (
+        rows.reshape(int(np.prod(x.shape[:axis])), -1)
+        if opset < 13
+        else np.moveaxis(rows, axis, -1)
+    )
+    rows = rows / rows.sum(axis=-1, keepdims=True)
+    want = rows.reshape(x.shape) if opset < 13 else np.moveaxis(rows, -1, axis)
+    np.testing.assert_allclose(y, want, rtol=1e-6)

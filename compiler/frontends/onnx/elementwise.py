@@ -68,6 +68,18 @@ def _leaky_relu(scope: Scope) -> Symbol:
     return _unary(scope, scope.need(0), "leaky_relu", alpha=float(scope.number("alpha", 0.01)))
 
 
+def _softmax(scope: Scope) -> Symbol:
+    """A float island. Before opset 13 it runs over all axes from `axis` on."""
+    tensor = scope.real(scope.need(0))
+    rank, flat = len(tensor.shape), scope.node.opset < 13
+    axis = scope.integer("axis", 1 if flat else -1)
+    if not -rank <= axis < rank:
+        raise scope.fail(f"needs an axis of {list(tensor.shape)}, got {axis}")
+    first = axis % rank
+    axes = list(range(first, rank)) if flat else [first]
+    return scope.float_op("softmax", (tensor,), tensor.shape, attributes={"axes": axes})
+
+
 def _unary(scope: Scope, x: Symbol, function: str, **attributes: float | None) -> Symbol:
     compute = CPU_OPERATORS[f"float.{function}"]
 
@@ -173,6 +185,7 @@ OPERATORS = {
     ("", "Relu"): _relu,
     ("", "Clip"): _clip,
     ("", "LeakyRelu"): _leaky_relu,
+    ("", "Softmax"): _softmax,
     ("com.microsoft", "QLinearAdd"): _qlinear_binary("add"),
     ("com.microsoft", "QLinearMul"): _qlinear_binary("mul"),
 }
