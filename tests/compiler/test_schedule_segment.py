@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from convs import (
     chain,
     compile_layers,
     conv_layer,
+    layer_folder,
     random_layer,
     run_exact,
     small_configs,
@@ -21,7 +23,7 @@ from vitral.compiler.schedule.segment import schedule_segment
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 from vitral.isa import Config, Finish, Gemm, Load, Memory, Store
-from vitral.program import Dram, Launch, OnChip, Outcome
+from vitral.program import Dram, Launch, OnChip, Outcome, ProgramFolder
 from vitral.sim.reference import Reference
 
 CONFIGS = small_configs()
@@ -194,6 +196,19 @@ def test_same_layers_give_the_same_bytes() -> None:
     layer = random_layer(np.random.default_rng(4))
     one, two = (compile_layers([layer], CoreConfig()).arena.image for _ in range(2))
     assert {k: v.tobytes() for k, v in one.items()} == {k: v.tobytes() for k, v in two.items()}
+
+
+@pytest.mark.parametrize("name", ["default", "block8-batch2"])
+def test_layer_as_a_folder_of_raw_files(name: str, tmp_path: Path) -> None:
+    layer = conv_layer(
+        np.random.default_rng(8), shape=(2, 20, 7, 7), outs=18, kernel=(3, 3), pads=(1, 1, 1, 1)
+    )
+    layer_folder(layer, CONFIGS[name], _inputs(layer, 8)["x"]).save(tmp_path)
+    folder = ProgramFolder.load(tmp_path)
+    dram = folder.dram()
+    assert folder.differences(dram), "the result must not be there before the run"
+    assert Reference(folder.config).run(folder.launch, dram).ok
+    assert folder.differences(dram) == []
 
 
 def test_segments_share_an_arena() -> None:
