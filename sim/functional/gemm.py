@@ -10,8 +10,8 @@ from vitral.sim.functional.product import Tile
 
 __all__ = ["emit_gemm"]
 
-TOGETHER = 4
-"""Iterations that share one weight element in registers."""
+SUMS = 8
+"""Vector registers for sums: as many iterations share a weight element as fill them."""
 
 
 def emit_gemm(module: ir.Module, config: CoreConfig, isa: InstructionSet, extensions: str) -> Code:
@@ -34,12 +34,13 @@ def emit_gemm(module: ir.Module, config: CoreConfig, isa: InstructionSet, extens
     with code.when(loops.fields["overwrite"].ne(0)):
         _overwrite(code, loops, tile)
         code.ret(0)
+    together = max(1, SUMS // len(tile.zero()))
     for inner in ("in", "out"):
         shares = loops.fields[f"wgt_factor_{inner}"].eq(0)
         apart = loops.fields[f"dst_factor_{inner}"].ne(0)
-        enough = loops.fields[f"iter_{inner}"] >= TOGETHER
-        with code.when(shares & apart & enough):
-            _accumulate(code, loops, tile, inner, TOGETHER)
+        several = loops.fields[f"iter_{inner}"] > 1
+        with code.when(shares & apart & several):
+            _accumulate(code, loops, tile, inner, together)
             code.ret(0)
     _accumulate(code, loops, tile, "in", 1)
     code.ret(0)
@@ -77,15 +78,16 @@ def _overwrite(code: Code, loops: Loops, tile: Tile) -> None:
 
 
 def _accumulate(code: Code, loops: Loops, tile: Tile, inner: str, together: int) -> None:
-    """All iterations, the loop `inner` in blocks of `together`, the rest of it one by one."""
+    """All iterations, the loop `inner` in blocks of `together`, its rest in smaller ones."""
     outer = "out" if inner == "in" else "in"
-    whole = loops.fields[f"iter_{inner}"] & ~code.number(together - 1)
+    count = loops.fields[f"iter_{inner}"]
     with code.loop(loops.fields[f"iter_{outer}"]) as i:
-        with code.loop(whole, step=together) as j:
-            _Block(code, loops, tile, together).run(i, j, inner, outer)
-        if together > 1:
-            with code.loop(loops.fields[f"iter_{inner}"], whole) as j:
-                _Block(code, loops, tile, 1).run(i, j, inner, outer)
+        start = code.number(0)
+        while together:
+            end = count & ~code.number(together - 1)
+            with code.loop(end, start, together) as j:
+                _Block(code, loops, tile, together).run(i, j, inner, outer)
+            start, together = end, together // 2
 
 
 class _Block:

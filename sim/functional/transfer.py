@@ -6,8 +6,9 @@ from vitral.config import CoreConfig
 from vitral.isa import Advance, Cause, ConfigRegister, Format, InstructionSet, Memory, Rounding
 from vitral.sim.functional.context import Context
 from vitral.sim.functional.decode import field_of
-from vitral.sim.functional.emit import I8, I32, I64, Code, Ptr, Value
+from vitral.sim.functional.emit import I8, I32, I64, Code, Ptr, Value, vector
 from vitral.sim.functional.requant import Lane, requantized
+from vitral.sim.functional.requant_float import FloatLanes
 from vitral.sim.functional.shadow import Shadow
 
 __all__ = ["Transfers", "emit_locate"]
@@ -171,25 +172,57 @@ class Transfers:
         stride: Value,
     ) -> None:
         """One specialised loop per rounding mode."""
-        block, batch = self.config.block, self.config.batch
-        param = context.memory("param", I64) + fields["param_base"] * (2 * block)
-        advance = fields["advance"]
+        param = context.memory("param", I64) + fields["param_base"] * (2 * self.config.block)
         for mode in Rounding:
-            with (
-                code.when(fields["rounding"].eq(int(mode))),
-                code.loop(fields["y_size"]) as y,
-                code.loop(fields["x_size"]) as x,
-            ):
-                number = y * fields["x_size"] + x
-                step = advance.eq(int(Advance.ROW)).where(y, 0)
-                step = advance.eq(int(Advance.ELEMENT)).where(number, step)
-                values = source + number * (batch * block)
-                to = target + y * stride + x * (batch * block)
-                with code.loop(block) as lane:
-                    entry = Lane(param + (step * block + lane) * 2)
-                    for b in range(batch):
-                        value = values[lane + b * block].sext(I64)
-                        to[lane + b * block] = requantized(value, entry, mode).trunc(I8)
+            with code.when(fields["rounding"].eq(int(mode))):
+                self._rows_of_mode(code, mode, param, target, source, fields, stride)
+
+    def _rows_of_mode(
+        self,
+        code: Code,
+        mode: Rounding,
+        param: Ptr,
+        target: Ptr,
+        source: Ptr,
+        fields: dict[str, Value],
+        stride: Value,
+    ) -> None:
+        size, advance = self.layout.out_bytes, fields["advance"]
+        lanes = FloatLanes(code, self.config.block) if mode is Rounding.FLOAT32 else None
+        loaded = code.var(-1)
+        with code.loop(fields["y_size"]) as y, code.loop(fields["x_size"]) as x:
+            number = y * fields["x_size"] + x
+            step = advance.eq(int(Advance.ROW)).where(y, 0)
+            step = advance.eq(int(Advance.ELEMENT)).where(number, step)
+            entry = param + step * (2 * self.config.block)
+            to, values = target + y * stride + x * size, source + number * size
+            if lanes is None:
+                self._element(code, mode, entry, to, values)
+            else:
+                with code.when(step.ne(loaded.get())):
+                    lanes.load(entry)
+                    loaded.set(step)
+                self._float_element(code, lanes, entry, to, values)
+
+    def _element(self, code: Code, mode: Rounding, entry: Ptr, to: Ptr, values: Ptr) -> None:
+        block = self.config.block
+        with code.loop(block) as lane:
+            parameters = Lane(entry + lane * 2)
+            for b in range(self.config.batch):
+                value = values[lane + b * block].sext(I64)
+                to[lane + b * block] = requantized(value, parameters, mode).trunc(I8)
+
+    def _float_element(
+        self, code: Code, lanes: FloatLanes, entry: Ptr, to: Ptr, values: Ptr
+    ) -> None:
+        block = self.config.block
+        with code.choose(lanes.exact.get().ne(0)) as (exact, wide):
+            with exact:
+                for b in range(self.config.batch):
+                    row = values.of(vector(I32, block))[b]
+                    to.of(vector(I8, block))[b] = lanes.requantized(row)
+            with wide:
+                self._element(code, Rounding.FLOAT32, entry, to, values)
 
 
 class _Rows:
