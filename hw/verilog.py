@@ -5,10 +5,10 @@ import re
 from amaranth import ClockDomain, ClockSignal, Module, ResetSignal
 from amaranth.back import verilog
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from vitral.config import CoreConfig
-from vitral.hw.core.core import Core
+from vitral.hw.core.core import Core, core_signature
 
 __all__ = ["TOP_NAME", "emit", "port_list"]
 
@@ -17,28 +17,29 @@ TOP_NAME = "vitral_core"
 _MEMORY_INIT = re.compile(r"^  initial begin\n(?:    \S+\[\d+\] = \d+'[a-z]\d+;\n)+  end\n", re.M)
 
 
+def _flat_members(config: CoreConfig) -> dict[str, wiring.Member]:
+    """`aclk`, `aresetn`, and the core's ports under the names of the Verilog."""
+    members: dict[str, wiring.Member] = {"aclk": In(1), "aresetn": In(1)}
+    for path, member in core_signature(config).members.flatten():
+        if member.is_port:
+            members["_".join(map(str, path))] = member
+    return members
+
+
 class _Top(wiring.Component):
     """A `Core` with flat ports (``m_axi_awaddr``), clock `aclk` and active-low `aresetn`."""
 
     def __init__(self, config: CoreConfig) -> None:
         self._core = Core(config)
-        members: dict[str, wiring.Member] = {"aclk": In(1), "aresetn": In(1)}
-        self._flat = {
-            "_".join(map(str, path)): (member, value)
-            for path, member, value in self._core.signature.flatten(self._core)
-        }
-        for name, (member, _) in self._flat.items():
-            flow = In if member.flow == wiring.In else Out
-            members[name] = flow(member.shape)
-        super().__init__(members)
+        super().__init__(_flat_members(config))
 
     def elaborate(self, platform):
         m = Module()
         m.domains.sync = ClockDomain()
-        m.submodules.core = self._core
+        m.submodules.core = core = self._core
         m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(~self.aresetn)]
-        for name, (member, inner) in self._flat.items():
-            outer = getattr(self, name)
+        for path, member, inner in core.signature.flatten(core):
+            outer = getattr(self, "_".join(map(str, path)))
             if member.flow == wiring.In:
                 m.d.comb += inner.eq(outer)
             else:
@@ -63,7 +64,7 @@ def emit(config: CoreConfig) -> str:
 def port_list(config: CoreConfig) -> list[tuple[str, str, int]]:
     """(direction, name, width in bits) of every port of the Verilog, clock and reset first."""
     ports = []
-    for name, member in _Top(config).signature.members.items():
+    for name, member in _flat_members(config).items():
         direction = "input" if member.flow == wiring.In else "output"
         ports.append((direction, name, _width(member)))
     return ports

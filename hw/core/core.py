@@ -33,7 +33,7 @@ from vitral.hw.core.tokens import TokenCounters
 from vitral.isa import Memory
 from vitral.registers import ADDRESS_BITS, COUNTERS, register
 
-__all__ = ["Core"]
+__all__ = ["Core", "core_signature"]
 
 INCR = 1
 STAGES = ("load", "compute", "store")
@@ -46,6 +46,17 @@ IN_FLIGHT = {"load_engine": 8, "acc_engine": 4, "param_engine": 2}
 """LOADs in flight in each engine."""
 
 SCRATCHPADS = (Memory.UOP, Memory.INP, Memory.WGT, Memory.PARAM)
+
+
+def core_signature(config: CoreConfig) -> wiring.Signature:
+    """The ports of a `Core`."""
+    return wiring.Signature(
+        {
+            "s_axi": In(Axi4Lite(addr_bits=ADDRESS_BITS)),
+            "m_axi": Out(Axi4(addr_bits=config.addr_bits, data_bits=config.data_bits)),
+            "irq": Out(1),
+        }
+    )
 
 
 class Core(wiring.Component):
@@ -66,13 +77,7 @@ class Core(wiring.Component):
 
     def __init__(self, config: CoreConfig) -> None:
         self.config = config
-        super().__init__(
-            {
-                "s_axi": In(Axi4Lite(addr_bits=ADDRESS_BITS)),
-                "m_axi": Out(Axi4(addr_bits=config.addr_bits, data_bits=config.data_bits)),
-                "irq": Out(1),
-            }
-        )
+        super().__init__(core_signature(config))
 
     def elaborate(self, platform):
         m = Module()

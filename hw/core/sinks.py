@@ -90,7 +90,8 @@ class ScratchpadSink(wiring.Component):
         turn = Signal(geometry.lane_bits)
         m.d.comb += turn.eq(self.position[: geometry.lane_bits])
         for lane in range(lanes):
-            m.d.comb += wanted[lane].eq((lane >= self.head) & (lane < self.left))
+            begun = lane >= self.head if lane < lanes - 1 else 1
+            m.d.comb += wanted[lane].eq((lane < self.left) & begun)
         with m.If(self.beat):
             m.d.comb += self.write.row.eq(self.position[geometry.lane_bits :])
             with m.Switch(turn):
