@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_ONNX_NAMES = {"float32": "float", "float64": "double"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class TensorInfo:
     """An input or output of the model as callers see it.
@@ -40,6 +43,11 @@ class TensorInfo:
     dtype: str
     scale: float | None = None
     zero_point: int | None = None
+
+    @property
+    def type(self) -> str:
+        """The dtype as onnxruntime writes it, such as "tensor(float)"."""
+        return f"tensor({_ONNX_NAMES.get(self.dtype, self.dtype)})"
 
 
 @dataclass(frozen=True, kw_only=True)

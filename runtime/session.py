@@ -68,6 +68,8 @@ class Session:
         self._loaded = False
         self._needs_reset = False
         self._closed = False
+        if not isinstance(device, str) and options:
+            raise DeviceError(f"an open device takes no options, got {', '.join(options)}")
         core = config or self.module.config
         _check_digest(core, self.module, device if isinstance(device, str) else device.name)
         self.device = open_device(device, core, **options) if isinstance(device, str) else device
@@ -154,7 +156,7 @@ class Session:
 
     def _launch(self, segment: Segment) -> Outcome:
         launch = segment.launch(self._base, self.module.arena_bytes)
-        marks = self._marks[segment.name]
+        marks = self._marks[segment.name][:-1]  # the last layer ends with the program
         self._needs_reset = True
         try:
             outcome = self.device.run(launch, timeout=self.timeout, marks=marks)

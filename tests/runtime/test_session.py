@@ -50,6 +50,7 @@ def test_runs_as_onnxruntime_does(
     with Session(module, device=device) as session:
         assert [info.name for info in session.get_inputs()] == ["x"]
         assert session.get_outputs()[0].shape == shape
+        assert session.get_outputs()[0].type == "tensor(int8)"
         for seed in range(3):
             x = inputs(seed, shape)
             (y,) = session.run(None, x)
@@ -192,6 +193,8 @@ def test_unknown_names_and_options_are_refused() -> None:
         Session(double_module(), device="null", latency=3)
     with pytest.raises(ModuleError, match="cannot read the module"):
         Session("/nowhere/m.vitral")
+    with pytest.raises(DeviceError, match="an open device takes no options, got latency"):
+        Session(double_module(), device=open_device("null", CoreConfig()), latency=3)
     assert list(DEVICES)[:2] == ["fsim", "tsim"]
 
 

@@ -18,7 +18,7 @@ from vitral.targets import target_config
 
 __all__ = ["BenchLayer", "BenchResult", "bench_names", "run_bench"]
 
-NETWORKS = {"resnet18": tuple(RESNET18)}
+NETWORKS = {"c2-c11": tuple(RESNET18)}
 
 
 @dataclass(frozen=True)

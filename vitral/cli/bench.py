@@ -13,7 +13,7 @@ MISMATCH = 1
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("bench", help="measure a standard layer or network")
-    parser.add_argument("name", metavar="NAME", help="c2 ... c11, or resnet18: all ten")
+    parser.add_argument("name", metavar="NAME", help="c2 ... c11, or c2-c11: each of them")
     parser.add_argument("--device", choices=device_names(), default="tsim")
     parser.add_argument("--target", metavar="NAME", default="sim", help="core to measure")
     parser.add_argument(
