@@ -44,6 +44,13 @@ LOAD_WEIGHTS = {
     Memory.PARAM: 4,
 }
 PAD_SIDES = ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")
+SHARED = {
+    Memory.INP: "inp",
+    Memory.WGT: "wgt",
+    Memory.ACC: "acc",
+    Memory.ACC_8BIT: "acc",
+}
+"""On-chip memories that more than one stage uses."""
 
 
 class Maker:
@@ -96,19 +103,14 @@ class Maker:
             self._count("LOAD", memory.name, "empty")
             return self._empty_load(memory, pad_value), [], False
         depth = len(self._target(memory))
-        y, x = self._sizes(min(depth, 40))
-        pads = self._pads(y, x, depth)
-        height = pads["y_pad_0"] + y + pads["y_pad_1"]
-        width = pads["x_pad_0"] + x + pads["x_pad_1"]
-        table = self.image.params if memory is Memory.PARAM and self._chance(0.7) else None
-        lowest = depth // 2 if memory is Memory.PARAM and table is None else 0
-        area = table or self.rng.choice((self.image.fixed, self.image.work, self.image.work))
-        area = self.image.fixed if memory is Memory.PARAM and table is None else area
-        y, x, height, width, pads = self._fit(y, x, height, width, pads, depth - lowest)
+        area, lowest = self._source(memory, depth)
+        y, x = self._sizes(min(depth - lowest, 40))
+        pads = self._pads(y, x, depth - lowest)
+        count = _padded(y, x, pads)
         dram_base, stride, rows = self._rows(memory, area, y, x)
         insn = Load(
             memory=memory,
-            sram_base=self._place(height * width, depth, lowest),
+            sram_base=self._place(count, depth, lowest),
             dram_base=dram_base,
             y_size=y,
             x_size=x,
@@ -123,11 +125,18 @@ class Maker:
         if memory is Memory.UOP:
             self._follow_uops(insn, rows)
         accesses = [Access("dram", rows, write=False)]
-        name = {Memory.INP: "inp", Memory.WGT: "wgt", Memory.ACC: "acc", Memory.ACC_8BIT: "acc"}
-        if memory in name:
-            where = slice(insn.sram_base, insn.sram_base + height * width)
-            accesses.append(Access(name[memory], where, write=True))
+        if memory in SHARED:
+            where = slice(insn.sram_base, insn.sram_base + count)
+            accesses.append(Access(SHARED[memory], where, write=True))
         return insn, accesses, memory is Memory.UOP
+
+    def _source(self, memory: Memory, depth: int) -> tuple[tuple[int, int], int]:
+        """A DRAM area to load from, and the first on-chip element that may take it."""
+        if memory is not Memory.PARAM:
+            return self.rng.choice((self.image.fixed, self.image.work, self.image.work)), 0
+        if self._chance(0.7):
+            return self.image.params, 0
+        return self.image.fixed, depth // 2
 
     def _empty_load(self, memory: Memory, pad_value: bool) -> Load:
         """x or y is 0; everything else is arbitrary, as nothing is looked at."""
@@ -188,28 +197,19 @@ class Maker:
         return getattr(self.image.onchip, name)
 
     def _sizes(self, limit: int) -> tuple[int, int]:
-        y = self.rng.choice((1, 1, 2, 3, 5))
+        y = min(self.rng.choice((1, 1, 2, 3, 5)), limit)
         x = self.rng.choice((1, 2, 3, 4, 7, 8, 16))
         return y, max(1, min(x, limit // y))
 
-    def _pads(self, y: int, x: int, depth: int) -> dict[str, Any]:
+    def _pads(self, y: int, x: int, room: int) -> dict[str, Any]:
+        """Pads of each side, as far as `room` elements hold them."""
         pads: dict[str, Any] = dict.fromkeys(PAD_SIDES, 0)
         for side in PAD_SIDES:
             if self._chance(0.25):
                 pads[side] = self.rng.choice((1, 1, 2, 3, 15))
-            if (pads["y_pad_0"] + y + pads["y_pad_1"]) * (
-                pads["x_pad_0"] + x + pads["x_pad_1"]
-            ) > depth:
+            if _padded(y, x, pads) > room:
                 pads[side] = 0
         return pads
-
-    def _fit(
-        self, y: int, x: int, height: int, width: int, pads: dict[str, Any], room: int
-    ) -> tuple[int, int, int, int, dict[str, Any]]:
-        """One element without pads when the transfer has too little room."""
-        if height * width <= room:
-            return y, x, height, width, pads
-        return 1, 1, 1, 1, dict.fromkeys(PAD_SIDES, 0)
 
     def _place(self, count: int, depth: int, lowest: int = 0) -> int:
         """First on-chip element: near the start, at the very end, or anywhere."""
@@ -343,3 +343,8 @@ class Maker:
         value = self.rng.randrange(-(1 << 31), 1 << 31)
         self._count("CONFIG", register.name)
         return Config(stage=Stage(stage), register=number, value=value), [], False
+
+
+def _padded(y: int, x: int, pads: dict[str, Any]) -> int:
+    """Elements that a LOAD writes."""
+    return (pads["y_pad_0"] + y + pads["y_pad_1"]) * (pads["x_pad_0"] + x + pads["x_pad_1"])
