@@ -76,6 +76,37 @@ def test_an_empty_load_writes_nothing_pads_or_not(name: str, memory: str, x: int
     assert np.array_equal(after, before)
 
 
+@pytest.mark.parametrize("name", ENGINES)
+def test_load_across_a_page_with_pads(name: str) -> None:
+    rng = np.random.default_rng(6)
+    onchip = OnChip.random(CONFIG, rng)
+    want = onchip.inp.copy()
+    case = assembled("LOAD INP sram=5 dram=0x1fc y=2 x=40 stride=44 pad=1,1,1,1\nFINISH")
+    rows = rng.integers(-128, 128, (2, 40, 1, 16), np.int8)
+    for number, row in enumerate(rows):
+        case.dram.write(DATA + 0x1FC0 + number * 44 * 16, row)
+    assert engine(name, CONFIG).run(case.launch, case.dram, onchip=onchip).ok
+    want[5 : 5 + 4 * 42] = np.pad(rows, ((1, 1), (1, 1), (0, 0), (0, 0))).reshape(-1, 1, 16)
+    assert np.array_equal(onchip.inp, want)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_load_of_micro_ops_after_gemm_loops(name: str) -> None:
+    onchip = OnChip.zeros(CONFIG)
+    data = np.arange(100, 164, dtype=np.uint32)
+    case = assembled(
+        "GEMM uop=0:3 iter=2,2 dst=1,1 src=1,1 wgt=1,1\n"
+        "LOAD UOP sram=2 dram=0x7 y=1 x=300 stride=300\n"
+        "FINISH",
+        data=data,
+    )
+    assert engine(name, CONFIG).run(case.launch, case.dram, onchip=onchip).ok
+    assert onchip.uop[:2].tolist() == [0, 0]
+    assert onchip.uop[2:59].tolist() == list(range(107, 164))
+    assert (onchip.uop[59:302] == 0xA5A5A5A5).all()
+    assert not onchip.uop[302:].any()
+
+
 @pytest.mark.parametrize("memory", ["INP", "WGT", "ACC", "ACC_8BIT"])
 @pytest.mark.parametrize("name", ENGINES)
 def test_pad_register(name: str, memory: str) -> None:
