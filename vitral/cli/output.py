@@ -21,7 +21,7 @@ def write_json(value: Any, place: str) -> None:
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:
     """A table on stdout: drawn by rich on a terminal that has it, plain text otherwise.
 
-    Numbers are set to the right.
+    Numbers are set to the right; floats are shares, written in per cent.
     """
     cells = [list(row) for row in rows]
     if sys.stdout.isatty() and _print_rich(header, cells, title):
@@ -63,5 +63,5 @@ def _text(cell: object) -> str:
     if cell is None:
         return "-"
     if isinstance(cell, float):
-        return f"{cell:.1%}" if 0 <= cell <= 1 else f"{cell:,.0f}"
+        return f"{cell:.1%}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
