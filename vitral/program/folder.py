@@ -55,8 +55,8 @@ class ProgramFolder:
     Folders hold raw little-endian files; `memory_addresses.csv` gives each region's byte address
     (``NAME, byte address, element address``), `expected_out_sram.bin` has the size of the OUT
     region, `expected_out.bin`, where there is one, what it holds from its first byte on
-    afterwards. The optional `program.json` has ``profile``, ``config``, ``bases``, ``limit_low`` and ``limit_high``;
-    without it the program is a VTA one in the default configuration.
+    afterwards. The optional `program.json` has ``profile``, ``config``, ``bases``, ``limit_low``
+    and ``limit_high``; without it the program is a VTA one in the default configuration.
 
     Parameters
     ----------
