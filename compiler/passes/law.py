@@ -6,21 +6,39 @@ import numpy.typing as npt
 from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import Bounds, Conv2d
 
-__all__ = ["centred_weight", "code_bounds", "law_multiplier", "law_output", "raw_bias"]
+__all__ = [
+    "centred_weight",
+    "code_bounds",
+    "law_multiplier",
+    "law_output",
+    "product_range",
+    "raw_bias",
+]
 
 Int64 = npt.NDArray[np.int64]
 
 
 def centred_weight(op: Conv2d) -> npt.NDArray[np.int16]:
     """Weights minus their zero points, -255..255."""
-    centred = op.weight.astype(np.int64) - op.weight_zero.reshape(-1, 1, 1, 1)
-    return centred.astype(np.int16)
+    wide = np.int16 if op.weight.dtype.itemsize == 1 else np.int64
+    zeros = op.weight_zero.astype(wide).reshape(-1, 1, 1, 1)
+    return (op.weight.astype(wide) - zeros).astype(np.int16, copy=False)
 
 
-def raw_bias(op: Conv2d) -> Int64:
-    """What turns sum(code · weight) into the exact accumulator: bias - xz · sum(weight)."""
-    total = centred_weight(op).astype(np.int64).sum(axis=(1, 2, 3))
-    return op.bias - op.x_quant.tensor_zero * total
+def raw_bias(op: Conv2d, weight: npt.NDArray[np.int16]) -> Int64:
+    """What turns sum(code · weight) into the exact accumulator: bias - xz · sum(weight).
+
+    `weight` is `centred_weight(op)`.
+    """
+    return op.bias - op.x_quant.tensor_zero * weight.sum(axis=(1, 2, 3), dtype=np.int64)
+
+
+def product_range(weight: npt.NDArray[np.int16]) -> tuple[Int64, Int64]:
+    """Least and greatest sum(code · weight) of each output channel over all int8 codes."""
+    flat = weight.reshape(weight.shape[0], -1)
+    up = np.maximum(flat, 0).sum(axis=1, dtype=np.int64)
+    down = np.minimum(flat, 0).sum(axis=1, dtype=np.int64)
+    return -128 * up + 127 * down, 127 * up - 128 * down
 
 
 def law_multiplier(op: Conv2d) -> npt.NDArray[np.float32]:

@@ -8,7 +8,13 @@ import numpy.typing as npt
 from vitral.arithmetic import fl32_parameters
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import AccelConv2d, Conv2d, Op
-from vitral.compiler.passes.law import centred_weight, code_bounds, law_multiplier, raw_bias
+from vitral.compiler.passes.law import (
+    centred_weight,
+    code_bounds,
+    law_multiplier,
+    product_range,
+    raw_bias,
+)
 from vitral.compiler.schedule.layer import ChannelParams
 from vitral.errors import CompileError
 from vitral.isa import Rounding
@@ -33,7 +39,8 @@ def lower_convs(graph: Graph) -> Graph:
 def _lowered(op: Op) -> Op:
     if not isinstance(op, Conv2d):
         return op
-    weight, bias = centred_weight(op), raw_bias(op)
+    weight = centred_weight(op)
+    bias = raw_bias(op, weight)
     _check_sums(op, weight, bias)
     if op.y_quant is None:
         return op
@@ -73,9 +80,7 @@ def _lowered(op: Op) -> Op:
 
 def _check_sums(op: Conv2d, weight: npt.NDArray[np.int16], bias: npt.NDArray[np.int64]) -> None:
     """Products alone, the bias alone and both together must fit int32 for every input."""
-    flat = weight.reshape(weight.shape[0], -1).astype(np.int64)
-    up, down = np.maximum(flat, 0).sum(axis=1), np.minimum(flat, 0).sum(axis=1)
-    lowest, highest = -128 * up + 127 * down, 127 * up - 128 * down
+    lowest, highest = product_range(weight)
     for what, values in (
         ("products", lowest),
         ("products", highest),
@@ -88,5 +93,5 @@ def _check_sums(op: Conv2d, weight: npt.NDArray[np.int16], bias: npt.NDArray[np.
             channel = int(np.argmax(outside))
             raise CompileError(
                 f"node {op.name!r}: {what} of channel {channel} can reach {values[channel]}, past"
-                f" int32, with {flat.shape[1]} products; split the layer or use a smaller bias"
+                f" int32, with {weight[0].size} products; split the layer or use a smaller bias"
             )

@@ -21,6 +21,7 @@ from vitral.compiler.passes.law import (
     code_bounds,
     law_multiplier,
     law_output,
+    product_range,
     raw_bias,
 )
 
@@ -58,25 +59,26 @@ def first_difference(op: AccelConv2d) -> Difference | None:
     weight = centred_weight(op.origin)
     if not np.array_equal(weight, op.weight):
         return int(np.argmax((weight != op.weight).any(axis=(1, 2, 3)))), 0
-    for start in range(0, weight.shape[0], _CHANNELS_AT_ONCE):
-        channels = slice(start, start + _CHANNELS_AT_ONCE)
-        found = _difference(op, weight, channels)
+    bias = raw_bias(op.origin, weight)
+    ends = tuple(products + bias for products in product_range(weight))
+    for start in range(0, len(bias), _CHANNELS_AT_ONCE):
+        part = slice(start, start + _CHANNELS_AT_ONCE)
+        found = _difference(op, bias[part], (ends[0][part], ends[1][part]), part)
         if found is not None:
             return start + found[0], found[1]
     return None
 
 
-def _difference(op: AccelConv2d, weight: Int64 | npt.NDArray, part: slice) -> Difference | None:
+def _difference(
+    op: AccelConv2d, bias: Int64, ends: tuple[Int64, Int64], part: slice
+) -> Difference | None:
+    """The same for output channels `part`, whose law adds `bias` and whose sums lie in `ends`."""
     origin, params = op.origin, op.params
     quant = origin.y_quant
     assert quant is not None
-    flat = weight[part].reshape(weight[part].shape[0], -1).astype(np.int64)
-    up, down = np.maximum(flat, 0).sum(axis=1), np.minimum(flat, 0).sum(axis=1)
-    bias = raw_bias(origin)[part]
-    lowest, highest = -128 * up + 127 * down + bias, 127 * up - 128 * down + bias
     low, high = code_bounds(quant, origin.bounds)
     multiplier = law_multiplier(origin)[part]
-    points = staircase(multiplier, lowest, highest, quant.tensor_zero, low, high)
+    points = staircase(multiplier, *ends, quant.tensor_zero, low, high)
     law = law_output(points, multiplier[:, None], quant.tensor_zero, low, high)
     lowered = requantize(
         points - bias[:, None],

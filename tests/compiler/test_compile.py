@@ -91,6 +91,17 @@ def test_digits_network_gives_the_bytes_of_the_oracle() -> None:
             np.testing.assert_array_equal(logits, want["logits"])
 
 
+def test_digits_network_without_its_edges_gives_the_codes_of_the_oracle() -> None:
+    pixels = load_images("demo").pixels[3]
+    feeds = {"image": model_input(pixels)}
+    want = oracle.evaluate(INT8_MODEL, feeds)
+    model = onnx.load(INT8_MODEL)
+    first = next(n for n in model.graph.node if "image" in n.input).output[0]
+    last = next(n for n in model.graph.node if "logits" in n.output).input[0]
+    codes = run(model, {"image": want[first]}, io="quantized")["logits"]
+    np.testing.assert_array_equal(codes, want[last])
+
+
 def test_layer_too_large_for_the_core_runs_on_the_cpu_with_a_notice() -> None:
     """A kernel of 40 x 40 taps needs more micro-ops than this core holds; 1 x 1 does not."""
     tiny = CoreConfig(

@@ -298,3 +298,25 @@ def test_softmax_is_a_float_island_over_the_axes_of_its_opset(opset: int, axis: 
     rows = rows / rows.sum(axis=-1, keepdims=True)
     want = rows.reshape(x.shape) if opset < 13 else np.moveaxis(rows, -1, axis)
     np.testing.assert_allclose(y, want, rtol=1e-6)
+
+
+def test_sum_is_added_from_left_to_right() -> None:
+    """1e8 + -1e8 + 1 is 1; any other order loses the 1 in float32."""
+    b = ModelBuilder()
+    b.node("Sum", ["a", "b", "c"], "y")
+    names = ("a", "b", "c")
+    model = b.model(dict.fromkeys(names, (np.float32, (1,))), {"y": (np.float32, (1,))})
+    feeds = {n: np.array([v], np.float32) for n, v in zip(names, (1e8, -1e8, 1), strict=True)}
+    assert run_model(model, feeds)["y"].tolist() == [1]
+
+
+def test_sum_of_two_quantized_tensors_is_their_add() -> None:
+    def run(op: str) -> list[int]:
+        b = ModelBuilder()
+        names = [b.dequantize("a", "ar", 1 / 32, None), b.dequantize("b", "br", 3 / 64, None)]
+        b.quantize(b.node(op, names, "total"), "y", 1 / 16, np.array(3, np.int8))
+        codes = np.arange(-128, 128).astype(np.int8)
+        model = b.model(dict.fromkeys("ab", (np.int8, (256,))), {"y": (np.int8, (256,))})
+        return run_model(model, {"a": codes, "b": codes[::-1].copy()})["y"].tolist()
+
+    assert run("Sum") == run("Add")

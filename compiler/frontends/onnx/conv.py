@@ -81,8 +81,13 @@ def _integer_conv(scope: Scope, x: Real, w: ConstReal, *, bias_index: int) -> Pe
 
 
 def check_weights(scope: Scope, index: int, weight: ConstReal) -> None:
-    """Refuse weights that differ from their zero point by more than two int8 planes hold."""
+    """Refuse weights that differ from their zero point by more than two int8 planes hold.
+
+    Codes of one byte cannot.
+    """
     quant = weight.quant
+    if weight.codes.dtype.itemsize == 1:
+        return
     shape = [-1 if i == quant.axis else 1 for i in range(weight.codes.ndim)]
     zeros = quant.zeros.reshape(shape) if quant.axis is not None else quant.zeros
     centred = weight.codes.astype(np.int64) - zeros

@@ -109,15 +109,31 @@ def _binary(function: str) -> Callable[[Scope], Symbol]:
     return operator
 
 
-def float_binary(scope: Scope, function: str, left: Tensor, right: Tensor) -> Tensor:
-    """A float32 operator of two values that broadcast; the node's result."""
+def _sum(scope: Scope) -> Symbol:
+    """One argument is itself, two are Add; more are added in float32 from left to right."""
+    if len(scope.args) < 2:
+        return scope.need(0)
+    if len(scope.args) == 2:
+        return _binary("add")(scope)
+    total = scope.real(scope.need(0))
+    for index in range(1, len(scope.args)):
+        last = index + 1 == len(scope.args)
+        output = scope.output if last else scope.builder.unique(f"{scope.output}.part")
+        total = float_binary(scope, "add", total, scope.real(scope.need(index)), output)
+    return total
+
+
+def float_binary(
+    scope: Scope, function: str, left: Tensor, right: Tensor, output: str | None = None
+) -> Tensor:
+    """A float32 operator of two values that broadcast; the node's result by default."""
     try:
         shape = np.broadcast_shapes(left.shape, right.shape)
     except ValueError:
         raise scope.fail(
             f"needs shapes that broadcast, got {list(left.shape)} and {list(right.shape)}"
         ) from None
-    return scope.float_op(function, (left, right), shape)
+    return scope.float_op(function, (left, right), shape, output=output)
 
 
 def _qlinear_binary(function: str) -> Callable[[Scope], Symbol]:
@@ -180,6 +196,7 @@ def _pending(scope: Scope, function: str, a: Symbol, b: Symbol) -> Pending:
 
 OPERATORS = {
     ("", "Add"): _binary("add"),
+    ("", "Sum"): _sum,
     ("", "Sub"): _binary("sub"),
     ("", "Mul"): _binary("mul"),
     ("", "Relu"): _relu,
