@@ -49,6 +49,8 @@ public:
     }
 
     ~Harness() {
+        // The model's parts unregister with this thread's context, by default the newest one's.
+        Verilated::threadContextp(&m_context);
         close_trace();
         m_top->final();
     }
