@@ -2,7 +2,7 @@
 
 import re
 
-from amaranth import ClockDomain, ClockSignal, Module, ResetSignal
+from amaranth import ClockDomain, ClockSignal, Module, ResetSignal, Signal
 from amaranth.back import verilog
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -27,7 +27,11 @@ def _flat_members(config: CoreConfig) -> dict[str, wiring.Member]:
 
 
 class _Top(wiring.Component):
-    """A `Core` with flat ports (``m_axi_awaddr``), clock `aclk` and active-low `aresetn`."""
+    """A `Core` with flat ports (``m_axi_awaddr``), clock `aclk` and active-low `aresetn`.
+
+    The core's reset is `aresetn` one cycle later: it has to reach every register, and in a
+    simulation a reset straight from a port would make all logic depend on an input.
+    """
 
     def __init__(self, config: CoreConfig) -> None:
         self._core = Core(config)
@@ -36,8 +40,15 @@ class _Top(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.domains.sync = ClockDomain()
+        m.domains.unreset = ClockDomain(reset_less=True)
         m.submodules.core = core = self._core
-        m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(~self.aresetn)]
+        reset = Signal(init=1)
+        m.d.unreset += reset.eq(~self.aresetn)
+        m.d.comb += [
+            ClockSignal().eq(self.aclk),
+            ClockSignal("unreset").eq(self.aclk),
+            ResetSignal().eq(reset),
+        ]
         for path, member, inner in core.signature.flatten(core):
             outer = getattr(self, "_".join(map(str, path)))
             if member.flow == wiring.In:

@@ -46,7 +46,10 @@ class RegisterFile(wiring.Component):
         for entry in REGISTERS:
             bits = WORD_BITS * entry.words
             if entry.access is Access.WRITE:
-                members[entry.name] = Out(bits, init=entry.reset)
+                members[entry.name] = Out(
+                    bits,
+                    init=entry.reset,  # pyright: ignore[reportCallIssue]  # missing in the stubs
+                )
             elif entry.access is Access.PULSE:
                 members[entry.name] = Out(bits)
             elif entry.name not in _CONSTANTS:

@@ -132,7 +132,7 @@ class StoreEngine(wiring.Component):
         order: SyncFIFO,
         ticket: Signal,
         wide: Signal,
-        entering: Signal,
+        entering: data.View,
     ) -> None:
         """Commands to the walker; empty ones straight into the order, behind all bursts."""
         command = self.command.p
@@ -228,7 +228,7 @@ class StoreEngine(wiring.Component):
         order: SyncFIFO,
         lengths: SyncFIFO,
         ticket: Signal,
-        entering: Signal,
+        entering: data.View,
     ) -> None:
         """Bursts to AW; their lengths to W, and their place in the order."""
         burst = splitter.burst

@@ -11,7 +11,14 @@ from vitral.isa import Config, Instruction, InstructionSet, Load, Memory, Profil
 
 CONFIG = CoreConfig()
 ISA = InstructionSet.of(CONFIG)
-AREA = {"sram_base": 3, "dram_base": 70, "y_size": 2, "x_size": 4, "x_stride": 9, "y_pad_1": 5}
+AREA: dict[str, Any] = {
+    "sram_base": 3,
+    "dram_base": 70,
+    "y_size": 2,
+    "x_size": 4,
+    "x_stride": 9,
+    "y_pad_1": 5,
+}
 
 
 def simulate(bench: Any, profile: Profile = Profile.VITRAL) -> None:
