@@ -112,8 +112,8 @@ class Emitter:
         """A LOAD of micro-ops: in order with the GEMMs that use them, in the same queue."""
         self.stream.append(insn)
 
-    def gemm(self, call: GemmCall, uop_base: int) -> None:
-        """A GEMM whose sequence of micro-ops lies at `uop_base` of the UOP memory."""
+    def gemm(self, call: GemmCall, uop_base: int) -> int:
+        """A GEMM whose sequence of micro-ops lies at `uop_base` of the UOP memory; its handle."""
         insn = call.with_uops(uop_base)
         waits = (
             self._inp.before_read(call.inp),
@@ -124,12 +124,17 @@ class Emitter:
         self._inp.read(call.inp, handle)
         self._wgt.read(call.wgt, handle)
         self._acc.write(call.acc, handle)
+        return handle
 
-    def load_params(self, layer: int, block: int, operands: Operands) -> int:
-        """Position in PARAM of an output channel block's entry, loaded if it is not there."""
+    def load_params(self, layer: int, block: int, operands: Operands, after: int = -1) -> int:
+        """Position in PARAM of an output channel block's entry, loaded if it is not there.
+
+        The LOAD waits for the instruction of the handle `after`, so that it does not take the
+        read channel from operands that are needed earlier.
+        """
         place, insn = self._params.request(layer, block, operands.blocks, operands.params)
         if insn is not None:
-            self.stream.append(insn)
+            self.stream.append(insn, [after])
         return place
 
     def store(self, step: Step, operands: Operands) -> None:

@@ -20,7 +20,7 @@ LATENCY = 64
 """Cycles from a read's address to its first data, as the memory of the yardstick has."""
 
 _OUTSTANDING = 8
-_GEMM_OVERHEAD = 6
+_GEMM_OVERHEAD = 2
 _STORE_OVERHEAD = 8
 _INSNS_PER_STEP = 5
 

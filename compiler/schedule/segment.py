@@ -1,6 +1,6 @@
 """Compiles consecutive convolutions into one instruction stream: `schedule_segment`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -204,17 +204,19 @@ def _emit(
     uop_dram = arena.place(uops.image) // config.layout.uop_bytes
     emitter, prefetch = Emitter(config), Prefetch(plans, config)
     flat = [call for layer in calls for call in layer]
+    halfway = set(_halfway_to_store(plans))
     last: list[int] = []
     for number, step in enumerate(prefetch.steps):
         for ahead in prefetch.due(number):
             emitter.load_operands(ahead, operands[ahead.layer])
-        for call in flat[number]:
+        for n, call in enumerate(flat[number]):
             base, loads = uops.request(step.layer, call.uops, uop_dram)
             for insn in loads:
                 emitter.load_uop(insn)
-            emitter.gemm(call, base)
-        if step.cold:
-            emitter.load_params(step.layer, step.out_block, operands[step.layer])
+            handle = emitter.gemm(call, base)
+            if n == 0 and number in halfway:
+                first = plans[step.layer].geometry.tasks[0].first_out
+                emitter.load_params(step.layer, first, operands[step.layer], after=handle)
         if step.store_blocks:
             emitter.store(step, operands[step.layer])
         if number + 1 == len(prefetch.steps) or prefetch.steps[number + 1].layer != step.layer:
@@ -222,6 +224,15 @@ def _emit(
     emitter.stream.append(Finish())
     insns, positions = emitter.stream.finish()
     return insns, [positions[handle] for handle in last]
+
+
+def _halfway_to_store(plans: Sequence[LayerPlan]) -> Iterator[int]:
+    """For each layer the step, counted over all layers, at which its parameters are fetched."""
+    start = 0
+    for plan in plans:
+        storing = (n for n, step in enumerate(plan.steps) if step.store_blocks)
+        yield start + next(storing) // 2
+        start += len(plan.steps)
 
 
 def _records(plans: Sequence[LayerPlan], marks: Sequence[int]) -> list[Layer]:

@@ -13,7 +13,7 @@ from vitral.config import INSN_BYTES, CoreConfig
 
 __all__ = ["timeline_cycles"]
 
-_GEMM_OVERHEAD = 6
+_GEMM_OVERHEAD = 2
 _STORE_OVERHEAD = 8
 _RELOAD = 2 * LATENCY  # a LOAD of micro-ops between two GEMMs
 
