@@ -320,3 +320,16 @@ def test_sum_of_two_quantized_tensors_is_their_add() -> None:
         return run_model(model, {"a": codes, "b": codes[::-1].copy()})["y"].tolist()
 
     assert run("Sum") == run("Add")
+
+
+@pytest.mark.parametrize("alpha", [0.5, -1.0])
+def test_max_pool_behind_a_function_that_turns_the_order_around(alpha: float) -> None:
+    """LeakyRelu with alpha -1 is the absolute value: the largest code is not the largest real."""
+    x = np.array([-100, 7, 50, -60], np.int8).reshape(1, 1, 1, 4)
+    b = ModelBuilder()
+    last = b.node("LeakyRelu", [b.dequantize("x", "xr", 0.5, None)], "act", alpha=alpha)
+    last = b.node("MaxPool", [last], "pooled", kernel_shape=[1, 2])
+    b.quantize(last, "y", 0.5, np.array(0, np.int8))
+    model = b.model({"x": (np.int8, x.shape)}, {"y": (np.int8, (1, 1, 1, 3))})
+    want = [7, 50, 50] if alpha > 0 else [100, 50, 60]
+    assert run_model(model, {"x": x})["y"].reshape(-1).tolist() == want
