@@ -327,7 +327,7 @@ def test_abutting_rows_are_one_transfer() -> None:
     assert len(result.log.bursts) == 2 + 16
 
 
-@pytest.mark.parametrize(("block", "bits"), [(4, 64), (8, 128), (16, 512), (32, 64)])
+@pytest.mark.parametrize(("block", "bits"), [(4, 64), (8, 128), (16, 512), (32, 256)])
 def test_every_memory_of_every_block(block: int, bits: int) -> None:
     config = replace(CONFIG, block=block, data_bits=bits, wgt_buffer=32768, acc_buffer=16384)
     area: dict[str, Any] = {
@@ -386,7 +386,7 @@ def test_burst_limit_and_pages_for_every_offset(burst: int) -> None:
     config = replace(CONFIG, burst_beats=burst, uop_buffer=8192)
     loads = [
         Load(memory=Memory.UOP, dram_base=(4096 + 8 * k - 256) // 4, y_size=1, x_size=1 + 11 * k)
-        for k in range(0, 64, 3)
+        for k in range(0, 64, 7)
     ]
     check(config, loads, latency=2)
 
