@@ -50,6 +50,7 @@ def compile(
     shapes: Shapes | None = None,
     io: Io = "float",
     profile: str = "vitral",
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> Module:
     """Compile a quantized ONNX model.
@@ -67,6 +68,8 @@ def compile(
         at the edges are left to the caller.
     profile : "vitral"
         Instruction set profile of the programs.
+    memory : int, optional
+        Bytes of DRAM that the device has for the module; one that needs more is refused.
     progress : callable, optional
         Told in a few words what is done next.
 
@@ -84,6 +87,11 @@ def compile(
     tell("lowering")
     lowered = lower(graph, io=io)
     module = assemble(lowered, config, tell)
+    if memory is not None and module.arena_bytes > memory:
+        raise CompileError(
+            f"the module needs {module.arena_bytes} bytes of DRAM for weights, programs and"
+            f" activations, {memory} are available; give it more or compile a smaller network"
+        )
     tell("verifying")
     _verify(module)
     return module

@@ -173,8 +173,8 @@ class Harness:
         """Set the memory's timing and errors; burst numbers and stalls start anew."""
         stalls = model.stall_seed is not None
         settings = _Settings(
-            latency=model.latency,
-            write_latency=model.write_latency,
+            latency=max(model.latency, 1),
+            write_latency=max(model.write_latency, 1),
             seed=(model.stall_seed or 0) & (1 << 64) - 1,
             outstanding=model.outstanding,
             stall_threshold=round(model.stall_probability * STALL_STEPS) if stalls else 0,

@@ -192,3 +192,10 @@ def test_import_vitral_needs_numpy_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_memory_that_is_too_small_is_refused_with_both_sizes() -> None:
+    needed = vitral.compile(INT8_MODEL).arena_bytes
+    assert vitral.compile(INT8_MODEL, memory=needed).arena_bytes == needed
+    with pytest.raises(CompileError, match=rf"needs {needed} bytes .* {needed - 1} are available"):
+        vitral.compile(INT8_MODEL, memory=needed - 1)

@@ -25,6 +25,14 @@ def positive(text: str) -> int:
     return value
 
 
+def natural(text: str) -> int:
+    """A whole number of at least 0."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, got {text}")
+    return value
+
+
 def shape(text: str) -> tuple[str, tuple[int, ...] | int]:
     """``input=1,3,224,224``, a whole shape, or ``N=1``, the size of a symbol."""
     name, equals, sizes = text.rpartition("=")
@@ -60,6 +68,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         choices=("float", "quantized"),
         help="inputs and outputs of the model's types (float), or without the edges' Q and DQ",
     )
+    group.add_argument(
+        "--memory",
+        type=positive,
+        metavar="BYTES",
+        help="DRAM that the device has for the module; one that needs more is refused",
+    )
 
 
 def compile_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -68,6 +82,7 @@ def compile_options(args: argparse.Namespace) -> dict[str, Any]:
         "target": args.target,
         "shapes": dict(args.shape) if args.shape else None,
         "io": args.io,
+        "memory": args.memory,
     }
     return {name: value for name, value in options.items() if value is not None}
 
@@ -77,7 +92,7 @@ def add_memory_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("memory of tsim")
     group.add_argument(
         "--latency",
-        type=positive,
+        type=natural,
         default=default.latency,
         metavar="N",
         help="cycles from a read's address to its first data, and from the last data of a write"

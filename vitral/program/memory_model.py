@@ -17,9 +17,10 @@ class MemoryModel:
     Parameters
     ----------
     latency : int
-        Cycles from an AR handshake to the first R beat of that burst, at least 1.
+        Cycles from an AR handshake to the first R beat of that burst; 0 is answered like 1, in the
+        next cycle.
     write_latency : int
-        Cycles from the handshake of WLAST to B, at least 1.
+        Cycles from the handshake of WLAST to B; 0 is answered like 1.
     outstanding : int
         Read bursts, and likewise write bursts, that the memory holds at most.
     stall_probability : float
@@ -46,9 +47,14 @@ class MemoryModel:
     limit_cycles: int = 1 << 32
 
     def __post_init__(self) -> None:
-        for name in ("latency", "write_latency", "outstanding", "limit_cycles"):
-            if getattr(self, name) < 1:
-                raise DeviceError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, least in (
+            ("latency", 0),
+            ("write_latency", 0),
+            ("outstanding", 1),
+            ("limit_cycles", 1),
+        ):
+            if getattr(self, name) < least:
+                raise DeviceError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.outstanding > 64:
             raise DeviceError(f"outstanding must be 1..64, got {self.outstanding}")
         if not 0 <= self.stall_probability < 1:
