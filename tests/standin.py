@@ -35,7 +35,7 @@ def standin_verilog(config: CoreConfig) -> str:
 
 {memories}
 
-module core(
+module vitral_core(
   input aclk, input aresetn, output irq,
   input [11:0] s_axi_awaddr, input [2:0] s_axi_awprot, input s_axi_awvalid, output s_axi_awready,
   input [31:0] s_axi_wdata, input [3:0] s_axi_wstrb, input s_axi_wvalid, output s_axi_wready,

@@ -46,7 +46,9 @@ RUNTIME = ("-O1",)
 Item = tuple[Path, tuple[str, ...]]
 """A C++ file and its optimisation flags."""
 
-_MEMORY = re.compile(r"^(\s*reg\s+\[\d+:0\]\s+\S+\s+\[\d+:\d+\])\s*;", re.MULTILINE)
+_MEMORY = re.compile(
+    r"^(\s*reg\s+\[\d+:0\]\s+(?:memory|lane\d+|bank_\d+)\s+\[\d+:\d+\])\s*;", re.MULTILINE
+)
 
 
 def trace_kind(toolchain: Toolchain) -> Trace:
@@ -100,7 +102,7 @@ def _build(folder: Path, verilog: str, trace: Trace, toolchain: Toolchain) -> No
 
 
 def _publish_memories(verilog: str) -> str:
-    """Let the harness reach every memory array, and nothing else.
+    """Let the harness reach the on-chip memories, and nothing else.
 
     Read-only as far as Verilator knows, so that no logic is re-evaluated for it; the harness
     writes while the core is idle and memories are read through a clocked port.

@@ -120,13 +120,13 @@ async def empty_program_is_an_error(dut: Any) -> None:
 @cocotb.test()
 async def start_while_busy_is_refused(dut: Any) -> None:
     bench = await started(dut)
+    bench.memory.write(0, (3).to_bytes(16, "little"))
     bench.memory.read_if.r_channel.pause = True
     await bench.start(Launch(insn_base=0, insn_count=1))
     assert await bench.field("status", "busy") == 1
     assert await bench.field("status", "refused") == 0
     await bench.write("control", register("control")["start"].mask)
     assert await bench.field("status", "refused") == 1
-    bench.memory.write(0, (3).to_bytes(16, "little"))
     bench.memory.read_if.r_channel.pause = False
     assert await bench.finish() == (Cause.NONE, 0)
 

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
+from vitral.hw.verilog import TOP_NAME
 from vitral.sim.rtl.cache import cache_folder, digest_of, locked
 from vitral.sim.rtl.toolchain import environment, find_toolchain
 
@@ -20,7 +22,7 @@ MAKE_FLAGS = "OPT_FAST=-O1 OPT_SLOW=-O0"
 def run_cocotb(
     verilog: str, module: str, folder: Path, *, settings: Mapping[str, str], testcase: str = ""
 ) -> None:
-    """Run `module`'s cocotb tests on a Verilog design with top module `core`.
+    """Run `module`'s cocotb tests on a Verilog design with the core's top module.
 
     Works with an empty environment too: PATH, VERILATOR_ROOT and make's flags are set here.
 
@@ -54,23 +56,26 @@ def run_cocotb(
                 source.write_text(verilog)
                 runner.build(
                     sources=[source],
-                    hdl_toplevel="core",
+                    hdl_toplevel=TOP_NAME,
                     build_dir=build,
                     build_args=BUILD_ARGS,
                     timescale=("1ns", "1ps"),
                     log_file=build / "build.log",
                 )
                 (build / "ready").touch()
-        results = runner.test(
-            test_module=module,
-            hdl_toplevel="core",
-            build_dir=build,
-            test_dir=folder,
-            extra_env=settings,
-            testcase=testcase or None,
-            log_file=folder / "run.log",
-        )
-    ran, failed = get_results(results)
+        with suppress(SystemExit):  # the runner's way to say that tests failed; see below
+            runner.test(
+                test_module=module,
+                hdl_toplevel=TOP_NAME,
+                hdl_toplevel_lang="verilog",
+                build_dir=build,
+                test_dir=folder,
+                extra_env=settings,
+                testcase=testcase or None,
+                results_xml=str(folder.resolve() / "results.xml"),
+                log_file=folder / "run.log",
+            )
+    ran, failed = get_results(folder / "results.xml")
     log = (folder / "run.log").read_text()
     assert ran, f"{module}: no test ran; {folder / 'run.log'}"
     assert not failed, f"{module}: {failed} of {ran} failed\n{log[-4000:]}"

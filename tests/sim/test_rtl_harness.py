@@ -156,11 +156,13 @@ def test_onchip_memories_come_and_go(simulator: RtlSimulator) -> None:
     simulator.run(copy(1), memory(), onchip=first)
     assert not first.differences(wanted)
     arrays = simulator.arrays
-    assert np.array_equal(arrays["core.core.uop.lane1"].view("<u4")[5, 0], wanted.uop[11])
-    assert np.array_equal(arrays["core.core.inp.memory"][9].view(np.int8), wanted.inp[9].ravel())
+    assert np.array_equal(arrays["core.vitral_core.uop.lane1"].view("<u4")[5, 0], wanted.uop[11])
+    assert np.array_equal(
+        arrays["core.vitral_core.inp.memory"][9].view(np.int8), wanted.inp[9].ravel()
+    )
     bank = CONFIG.layout.acc_depth // CONFIG.acc_banks
     assert np.array_equal(
-        arrays["core.core.acc.bank_2"][3].view("<i4"), wanted.acc[2 * bank + 3].ravel()
+        arrays["core.vitral_core.acc.bank_2"][3].view("<i4"), wanted.acc[2 * bank + 3].ravel()
     )
 
 
