@@ -259,7 +259,7 @@ def test_results_go_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["run", "{module}", "--input", "{other}"], "the model has no input 'z'; it takes 'x'"),
         (["run", "{module}", "--input", "{x}", "--io", "quantized"], "is compiled already; --io"),
         (["run", "{module}", "--input", "{x}", "--data-width", "96"], "data_bits must be 64, 128"),
-        (["run", "{module}", "--input", "{x}", "--latency", "0"], "must be at least 1"),
+        (["run", "{module}", "--input", "{x}", "--outstanding", "0"], "must be at least 1"),
         (["run", "{module}", "--input", "{x}", "--shape", "x"], "must be like input=1,3,224,224"),
         (["run", "{module}", "--input", "{x}", "--output", "/nowhere/o"], "No such file"),
         (["compile", "{module}"], ".vitral"),

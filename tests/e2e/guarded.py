@@ -104,10 +104,10 @@ class GuardedDevice:
         return outcome
 
     def _where(self, address: int, count: int) -> str:
+        places = [f"{self._out + at:#x}..{self._out + at + n:#x}" for at, n in self._spans]
         return (
             f"{self.name}: {count} bytes changed that are no result, the first at {address:#x};"
-            f" arena at {self._arena:#x}, results at"
-            f" {', '.join(f'{self._out + at:#x}..{self._out + at + n:#x}' for at, n in self._spans)}"
+            f" arena at {self._arena:#x}, results at {', '.join(places)}"
         )
 
     def reset(self) -> None:

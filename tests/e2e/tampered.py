@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.isa import (
-    Field,
     Finish,
     Gemm,
     Instruction,

@@ -17,8 +17,8 @@ REFUSED = refused_forms()
 ON_TSIM = ("qoperator opset 10", "qdq opset 21", "weights as int32", "float bias")
 
 
-def run(model: onnx.ModelProto, device: str = "fsim", **options: object) -> np.ndarray:
-    module = vitral.compile(model, **options)
+def run(model: onnx.ModelProto, device: str = "fsim") -> np.ndarray:
+    module = vitral.compile(model)
     with vitral.Session(module, device=GuardedDevice(device, module)) as session:
         return session.run(None, {"x": V2.x})[0]
 

@@ -19,7 +19,9 @@ X = {"x": np.arange(96, dtype=np.int8).reshape(1, 16, 2, 3)}
 def run(*program: Instruction) -> None:
     module = double_module(instructions=program)
     with vitral.Session(module, device=GuardedDevice("reference", module)) as session:
-        np.testing.assert_array_equal(session.run(None, X)[0], (2 * X["x"].astype(int)) % 256 - 0)
+        np.testing.assert_array_equal(
+            session.run(None, X)[0], (2 * X["x"].astype(int)).astype(np.int8)
+        )
 
 
 def test_an_element_after_the_result() -> None:

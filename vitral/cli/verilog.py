@@ -3,7 +3,9 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TextIO
 
+from vitral.config import CoreConfig
 from vitral.targets import TARGETS, target_config
 
 __all__ = ["add_parsers"]
@@ -19,11 +21,15 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 def _verilog(args: argparse.Namespace) -> int:
     config = target_config(args.target)
+    if args.output == "-":
+        _write(config, sys.stdout)
+    else:
+        with Path(args.output).open("w") as file:  # before the work, should it not be possible
+            _write(config, file)
+    return 0
+
+
+def _write(config: CoreConfig, file: TextIO) -> None:
     from vitral.hw.verilog import emit
 
-    text = emit(config)
-    if args.output == "-":
-        sys.stdout.write(text)
-    else:
-        Path(args.output).write_text(text)
-    return 0
+    file.write(emit(config))

@@ -241,23 +241,19 @@ def _refuse_homeless(folder: Path, addresses: dict[str, int]) -> None:
 
 
 def _read_settings(path: Path, insn_base: int, insn_count: int) -> tuple[CoreConfig, Launch]:
-    settings: dict[str, Any] = {"profile": "vta"}
-    if path.exists():
-        try:
-            settings = json.loads(_read(path))
-            config = CoreConfig(**settings.get("config", {}))
-            profile = Profile[settings.get("profile", "vitral").upper()]
-            bases = {Memory[k.upper()]: int(v) for k, v in settings.get("bases", {}).items()}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise DeviceError(f"{path}: not a program's settings: {error}") from None
-    else:
-        config, profile, bases = CoreConfig(), Profile.VTA, {}
-    launch = Launch(
-        insn_base=insn_base,
-        insn_count=insn_count,
-        profile=profile,
-        bases=bases,
-        limit_low=int(settings.get("limit_low", 0)),
-        limit_high=int(settings.get("limit_high", ADDRESS_END)),
-    )
+    """The core and how to start it; what VTA programs assume when there is no such file."""
+    text = _read(path) if path.exists() else b'{"profile": "vta"}'
+    try:
+        settings: dict[str, Any] = json.loads(text)
+        config = CoreConfig(**settings.get("config", {}))
+        launch = Launch(
+            insn_base=insn_base,
+            insn_count=insn_count,
+            profile=Profile[settings.get("profile", "vitral").upper()],
+            bases={Memory[k.upper()]: int(v) for k, v in settings.get("bases", {}).items()},
+            limit_low=int(settings.get("limit_low", 0)),
+            limit_high=int(settings.get("limit_high", ADDRESS_END)),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, DeviceError) as error:
+        raise DeviceError(f"{path}: not a program's settings: {error}") from None
     return config, launch
