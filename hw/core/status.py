@@ -174,7 +174,7 @@ class Status(wiring.Component):
                     m.next = "HUNG"
                 reset()
             with m.State("CLEAR"):
-                m.d.comb += [self.clear.eq(1), ended.eq(~resetting & ~done)]
+                m.d.comb += [self.stop.eq(1), self.clear.eq(1), ended.eq(~resetting & ~done)]
                 m.d.sync += [done.eq(~resetting), resetting.eq(0)]
                 m.next = "IDLE"
                 reset()

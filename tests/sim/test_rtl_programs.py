@@ -68,13 +68,7 @@ def test_golden_program(core: RtlSimulator, folder: Path, memory: str) -> None:
     assert onchip.differences(wanted) == []
 
 
-SLOWER = pytest.mark.xfail(reason="tensor ALU: two cycles per element in one bank", strict=True)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=SLOWER if n == "matrix_maxpool" else ()) for n in CHISEL_CYCLES],
-)
+@pytest.mark.parametrize("name", CHISEL_CYCLES)
 def test_takes_fewer_cycles_than_the_core_it_follows(core: RtlSimulator, name: str) -> None:
     core.memory_model = MemoryModel(latency=10, write_latency=10)
     program = folder_named(name)
