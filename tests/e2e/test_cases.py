@@ -56,8 +56,7 @@ def test_two_modules_alternate_on_one_core(device: str, turns: int, form: str) -
     modules = [compiled(case.name, form) for case in (first, second)]
     devices = [GuardedDevice(device, module, random_onchip=False) for module in modules]
     sessions = [
-        vitral.Session(module, device=core)
-        for module, core in zip(modules, devices, strict=True)
+        vitral.Session(module, device=core) for module, core in zip(modules, devices, strict=True)
     ]
     for _ in range(min(turns, 12)):
         first.check(sessions[0].run(None, {"x": first.x})[0])
