@@ -130,7 +130,12 @@ def _declare() -> Iterator[Register]:
         "commands; `profile` is sampled with `start`; a start while busy is refused",
         fields=_flags(
             ("start", 0, 1, "launch the program"),
-            ("soft_reset", 1, 1, "finish promised bursts, then clear all but the settings (rw registers)"),
+            (
+                "soft_reset",
+                1,
+                1,
+                "finish promised bursts, clear all but rw registers",
+            ),
             ("profile", 4, 1, "0 VTA, 1 Vitral"),
         ),
     )
