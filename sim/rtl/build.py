@@ -30,6 +30,8 @@ VERILATOR_FLAGS = (
     "--x-initial fast",
     "--noassert",
     "--no-timing",
+    "--output-split 30000",
+    "--output-split-cfuncs 1000",  # short functions: half the compile time, no slower
     "-Wno-fatal",
     "-Wno-lint",  # Amaranth's adders trip WIDTHEXPAND; hw's own tests lint with a reasoned list
     "-Wno-style",
