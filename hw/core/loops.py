@@ -1,6 +1,6 @@
 """The micro-op sequencer: turns a GEMM or ALU instruction into one element operation per cycle."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,7 +32,7 @@ def operand_bits(config: CoreConfig) -> dict[str, int]:
     }
 
 
-def _operation() -> dict[str, object]:
+def _operation() -> dict[str, ShapeLike]:
     return {"unit": Unit, "reset": 1, "overwrite": 1, "alu_opcode": 3, "use_imm": 1, "imm": 16}
 
 

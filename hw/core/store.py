@@ -1,6 +1,6 @@
 """The store stage: takes instructions in order, feeds the store engine, and moves their tokens."""
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, fifo, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -77,7 +77,7 @@ class StoreStage(wiring.Component):
             }
         )
 
-    def elaborate(self, platform: object) -> Elaboratable:
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.gather = gather = Gather(self.config)
         m.submodules.granules = granules = Granules(self.config)

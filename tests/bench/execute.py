@@ -7,7 +7,6 @@ from typing import Any
 
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import Component
 from amaranth.sim import Simulator, SimulatorContext
 
 from bench.compute_model import Lanes, run_alu, run_gemm
@@ -62,7 +61,7 @@ class Result:
 class MemoryBench(Elaboratable):
     """A component with a preset memory at each of its read ports: (port, width, contents)."""
 
-    def __init__(self, dut: Component, ports: list[tuple[Any, int, list[int]]]) -> None:
+    def __init__(self, dut: Any, ports: list[tuple[Any, int, list[int]]]) -> None:
         self.dut, self.ports = dut, ports
 
     def elaborate(self, platform: object) -> Module:
@@ -191,7 +190,7 @@ class ExecuteBench:
             served = wanted is not None and ctx.get(dut.store.ready)
             pending = None if served else wanted
             await ctx.tick()
-            if served:
+            if wanted is not None and served:
                 word = ctx.get(dut.store.data)
                 result.stored.append((wanted, unpack(word, 32, len(self.acc[0]))))
         else:

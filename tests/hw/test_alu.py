@@ -1,6 +1,7 @@
 """ALU: every operation at its edges, hazards, rates, and turns with GEMM."""
 
 import random
+from typing import Any
 
 import pytest
 from bench.compute_model import alu_lane
@@ -59,7 +60,7 @@ WIDE_LANES = [
 ]
 
 
-def _operation(op: AluOp, uop: int, **fields: int) -> Alu:
+def _operation(op: AluOp, uop: int, **fields: Any) -> Alu:
     return Alu(alu_opcode=op, uop_bgn=uop, uop_end=uop + 1, iter_out=1, iter_in=1, **fields)
 
 
@@ -169,7 +170,7 @@ def test_random_turns_of_gemm_and_alu(seed: int, config: CoreConfig) -> None:
 
 def _random(rng: random.Random) -> Gemm | Alu | None:
     first = rng.randrange(8)
-    loops = {
+    loops: dict[str, Any] = {
         "uop_bgn": first,
         "uop_end": rng.randrange(first, 9),
         "iter_out": rng.randrange(3),
