@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes .venv with the pinned versions. Needs python3 (>= 3.10) with venv, g++, make and perl.
+# Makes .venv with the pinned versions, which need Python 3.11. Also needs g++, make and perl.
 set -eu
 for tool in g++ make perl; do
   command -v "$tool" > /dev/null || { echo "setup: $tool is needed; install it and try again" >&2; exit 2; }
 done
-"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
-  echo "setup: Python 3.10 or newer is needed; name it with PYTHON=" >&2; exit 2; }
+"$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+  echo "setup: Python 3.11 or newer is needed; name it with PYTHON=" >&2; exit 2; }
 # Waveform files (FST) are compressed with lz4 and zlib, which PyPI has no headers of.
 for header in lz4.h zlib.h; do
   echo "#include <$header>" | g++ -x c++ -fsyntax-only - 2> /dev/null && continue
