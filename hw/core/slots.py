@@ -78,7 +78,8 @@ class CommandSlots(wiring.Component):
             self.conflict.eq(((data_due | pads_due) & shares).any()),
             self.free.eq(used != depth),
             self.busy.eq(used != 0),
-            self.row_index.eq(tickets[self.row_slot].index),
+            # not `.index`: that is the array proxy's own
+            self.row_index.eq(tickets[self.row_slot]["index"]),
             self.done.valid.eq(
                 self.busy & ~data_due.bit_select(oldest, 1) & ~pads_due.bit_select(oldest, 1)
             ),
