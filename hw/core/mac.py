@@ -1,12 +1,14 @@
 """The multiplier array: one tile product, batch x block dot products of length block, per cycle."""
 
-from amaranth.hdl import Cat, Module, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitral.config import CoreConfig
 
 __all__ = ["MacArray"]
+
+LANE = 32
 
 
 class MacArray(wiring.Component):
@@ -34,40 +36,35 @@ class MacArray(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        batch, block = self.config.batch, self.config.block
-        inp = self._operands(m, "inp", self.inp, batch * block)
-        wgt = self._operands(m, "wgt", self.wgt, block * block)
+        batch, row_bits = self.config.batch, 8 * self.config.block
+        inp = Signal.like(self.inp, name="inp_operands", reset_less=True)
+        wgt = Signal.like(self.wgt, name="wgt_operands", reset_less=True)
+        with m.If(self.load):
+            m.d.sync += [inp.eq(self.inp), wgt.eq(self.wgt)]
 
-        dots = [Signal(signed(32), name=f"dot_{n}", reset_less=True) for n in range(batch * block)]
-        sums = [
-            self._chain(m, f"{b}_{o}", inp[b * block :][:block], wgt[o * block :][:block])
+        dot = Signal.like(self.dot, name="dots", reset_less=True)
+        sums = Cat(
+            _dot(inp.word_select(b, row_bits), wgt.word_select(o, row_bits))
             for b in range(batch)
-            for o in range(block)
-        ]
+            for o in range(self.config.block)
+        )
         with m.If(self.multiply):
-            with m.If(self.zero):
-                m.d.sync += Cat(dots).eq(0)
-            with m.Else():
-                m.d.sync += [dot.eq(value) for dot, value in zip(dots, sums, strict=True)]
-        m.d.comb += self.dot.eq(Cat(dots))
+            m.d.sync += dot.eq(Mux(self.zero, 0, sums))
+        m.d.comb += self.dot.eq(dot)
         return m
 
-    def _operands(self, m: Module, name: str, packed: Value, count: int) -> list[Signal]:
-        # 16-bit registers whose upper half repeats the sign: simulators then multiply without
-        # extending first, and synthesis drops the copies.
-        operands = [Signal(signed(16), name=f"{name}_{n}", reset_less=True) for n in range(count)]
-        with m.If(self.load):
-            m.d.sync += [
-                operand.eq(packed[8 * n :][:8].as_signed()) for n, operand in enumerate(operands)
-            ]
-        return operands
 
-    @staticmethod
-    def _chain(m: Module, name: str, left: list[Signal], right: list[Signal]) -> Signal:
-        total = Signal(signed(32), name=f"sum_{name}_0")
-        m.d.comb += total.eq(left[0] * right[0])
-        for n, (a, b) in enumerate(zip(left[1:], right[1:], strict=True), start=1):
-            following = Signal(signed(32), name=f"sum_{name}_{n}")
-            m.d.comb += following.eq(total + a * b)
-            total = following
-        return total
+def _dot(left: Value, right: Value) -> Value:
+    """The sum of the products of int8 lanes, 32 bits."""
+    total: Value = Const(0, signed(LANE))
+    for n in range(0, len(left), 8):
+        product = _extended(left[n:][:8]) * _extended(right[n:][:8])
+        total = (total + product)[:LANE].as_signed()
+    return total.as_unsigned()
+
+
+def _extended(byte: Value) -> Value:
+    # int8 as 16 bits, so that products and sums have the 32 bits that simulators calculate with.
+    # Amaranth writes a sum with 0 as an addition, which synthesis drops, but a mere extension
+    # as eight copies of the sign bit, which Verilator puts together one by one.
+    return (byte.as_signed() + Const(0, signed(15)))[:16].as_signed()

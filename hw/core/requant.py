@@ -1,7 +1,6 @@
 """The requantiser: accumulators to 8 bits, a few lanes per cycle, exact in all rounding modes."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.hdl._ast import Assign
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -71,88 +70,55 @@ class Requantizer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         valid = Signal(LATENCY)
-        modes = [Signal(2, name=f"rounding_{n}", reset_less=True) for n in range(1, LATENCY)]
         with m.If(self.enable):
             m.d.sync += valid.eq(Cat(self.valid, valid[:-1]))
         m.d.comb += [self.out_valid.eq(valid[-1]), self.busy.eq(valid.any())]
 
-        pipes = [_Pipe(m, f"lane_{number}") for number in range(self.lanes)]
-        outputs = [self._lane(pipe, n, [self.rounding, *modes]) for n, pipe in enumerate(pipes)]
-        m.d.comb += self.y.eq(Cat(outputs))
         # Nothing moves, in hardware or in a simulator, unless something valid does.
-        with m.If(self.enable & (self.valid | valid[:-1].any())):
-            before = [self.rounding, *modes[:-1]]
-            m.d.sync += [now.eq(last) for now, last in zip(modes, before, strict=True)]
-            m.d.sync += [move for pipe in pipes for move in pipe.moves]
+        active = self.enable & (self.valid | valid[:-1].any())
+        lanes = [self._inputs(lane) for lane in range(self.lanes)]
+        mode: Value = self.rounding
+        for number, step in enumerate(_STEPS, start=1):
+            scopes = [_Scope(m, f"lane_{lane}_stage_{number}") for lane in range(self.lanes)]
+            results = [step(*pair, mode) for pair in zip(scopes, lanes, strict=True)]
+            with m.If(active):
+                held = Signal(2, name=f"rounding_{number}", reset_less=True)
+                m.d.sync += held.eq(mode)
+                lanes = [scope.register(lane) for scope, lane in zip(scopes, results, strict=True)]
+            mode = held
+        m.d.comb += self.y.eq(Cat(values["y"] for values in lanes))
         return m
 
-    def _lane(self, pipe: "_Pipe", number: int, modes: list[Value]) -> Value:
-        """The seven stages of one lane; `modes[n]` is the rounding of what enters stage n + 1."""
-        word = self.params.word_select(number, 8 * PARAM_LANE_BYTES)
-        param = {field.name: select(word, PARAM_FIELDS, field.name) for field in PARAM_FIELDS}
-
-        acc = self.acc.word_select(number, LANE).as_signed()
-        total = pipe.wire("total", acc + param.pop("bias"))
-        x = pipe.stage(
-            param, negative=total[-1], magnitude=Mux(total[-1], -total, total)[:MAGNITUDE]
-        )
-        float32 = modes[1] == Rounding.FLOAT32
-        magnitude = x.pop("magnitude")
-        x = pipe.stage(x, magnitude=Mux(float32, _to_significant(pipe, magnitude), magnitude))
-
-        mult, magnitude = x.pop("mult"), x.pop("magnitude")
-        x = pipe.stage(x, lower=magnitude[:SPLIT] * mult, upper=magnitude[SPLIT:] * mult)
-
-        twice = (modes[3] == Rounding.DOUBLE) & (x["shift"] >= FIRST_SHIFT)
-        product = _product(pipe, x.pop("lower"), x.pop("upper"), twice, x["negative"])
-        x = pipe.stage(x, product=product, twice=twice)
-
-        whole, fraction, sticky = _divide(pipe, x.pop("product"), x.pop("shift"))
-        x = pipe.stage(x, whole=whole, fraction=fraction, sticky=sticky)
-
-        whole = x.pop("whole")
-        up = _rounds_up(
-            pipe,
-            modes[5],
-            whole=whole,
-            fraction=x.pop("fraction"),
-            sticky=x.pop("sticky"),
-            twice=x.pop("twice"),
-            negative=x["negative"],
-        )
-        x = pipe.stage(x, rounded=whole + up)
-
-        signed = Mux(x["negative"], -x["rounded"], x["rounded"])
-        value = pipe.wire("value", signed + x["zero_point"])
-        value = pipe.wire("raised", Mux(value < x["low"], x["low"], value))
-        value = Mux(value > x["high"], x["high"], value)
-        return pipe.stage({}, y=value[:8])["y"]
+    def _inputs(self, lane: int) -> "_Values":
+        word = self.params.word_select(lane, 8 * PARAM_LANE_BYTES)
+        params = {field.name: select(word, PARAM_FIELDS, field.name) for field in PARAM_FIELDS}
+        return {"acc": self.acc.word_select(lane, LANE).as_signed(), **params}
 
 
-class _Pipe:
-    """Names the values between stages; `moves` are the assignments that a step executes."""
+_Values = dict[str, Value]
+"""Named values of one lane, between two stages."""
+
+
+class _Scope:
+    """Names the values of one lane in one stage."""
 
     def __init__(self, m: Module, prefix: str) -> None:
-        self.m, self.prefix, self.number = m, prefix, 0
-        self.moves: list[Assign] = []
+        self.m, self.prefix = m, prefix
 
     def wire(self, name: str, value: Value) -> Signal:
         """A combinational signal."""
-        signal = Signal(value.shape(), name=f"{self.prefix}_{name}_{self.number}")
+        signal = Signal(value.shape(), name=f"{self.prefix}_{name}")
         self.m.d.comb += signal.eq(value)
         return signal
 
-    def stage(self, kept: dict[str, Value], **new: Value) -> dict[str, Value]:
-        """Registers for `kept` and `new`, by the same names."""
-        self.number += 1
-        registers: dict[str, Value] = {}
-        for name, value in {**kept, **new}.items():
-            register = Signal(
-                value.shape(), name=f"{self.prefix}_{name}_{self.number}", reset_less=True
-            )
-            self.moves.append(register.eq(value))
-            registers[name] = register
-        return registers
+    def register(self, values: "_Values") -> "_Values":
+        """What the next stage sees, moved under the condition this is called in."""
+        held = {
+            name: Signal(value.shape(), name=f"{self.prefix}_{name}_held", reset_less=True)
+            for name, value in values.items()
+        }
+        self.m.d.sync += [held[name].eq(value) for name, value in values.items()]
+        return dict(held)
 
     def below_top(self, name: str, value: Value) -> Signal:
         """Ones in every place up to the highest one of `value`."""
@@ -164,66 +130,86 @@ class _Pipe:
         return result
 
 
-def _to_significant(pipe: _Pipe, magnitude: Value) -> Value:
-    """Rounded to 24 significant bits, ties to even."""
-    dropped = pipe.below_top("dropped", magnitude[SIGNIFICANT:])
+def _sum(scope: _Scope, x: _Values, mode: Value) -> _Values:
+    total = scope.wire("total", x.pop("acc") + x.pop("bias"))
+    return {"negative": total[-1], "magnitude": Mux(total[-1], -total, total)[:MAGNITUDE], **x}
+
+
+def _significant(scope: _Scope, x: _Values, mode: Value) -> _Values:
+    """FLOAT32: rounded to 24 significant bits, ties to even."""
+    magnitude = x.pop("magnitude")
+    dropped = scope.below_top("dropped", magnitude[SIGNIFICANT:])
     odd = (magnitude & (dropped + 1)).any() & dropped[0]
     total = (magnitude + (dropped >> 1) + odd)[:MAGNITUDE]
-    return total & ~Cat(dropped, Const(0, MAGNITUDE - len(dropped)))
+    rounded = total & ~Cat(dropped, Const(0, MAGNITUDE - len(dropped)))
+    return {"magnitude": Mux(mode == Rounding.FLOAT32, rounded, magnitude), **x}
 
 
-def _product(pipe: _Pipe, lower: Value, upper: Value, twice: Value, negative: Value) -> Value:
-    """The sum of the partial products; with `twice` rounded to a multiple of 2**31, half up."""
+def _multiply(scope: _Scope, x: _Values, mode: Value) -> _Values:
+    magnitude, mult = x.pop("magnitude"), x.pop("mult")
+    return {"lower": magnitude[:SPLIT] * mult, "upper": magnitude[SPLIT:] * mult, **x}
+
+
+def _add_products(scope: _Scope, x: _Values, mode: Value) -> _Values:
+    """The product; with DOUBLE, when that comes first, rounded to a multiple of 2**31."""
+    twice = scope.wire("twice", (mode == Rounding.DOUBLE) & (x["shift"] >= FIRST_SHIFT))
     half = 1 << (FIRST_SHIFT - 1)
-    addend = Mux(twice, Mux(negative, Const(half - 1, FIRST_SHIFT), half), 0)
-    total = pipe.wire("total", (lower + Cat(Const(0, SPLIT), upper) + addend)[:PRODUCT])
-    return Cat(Mux(twice, 0, total[:FIRST_SHIFT]), total[FIRST_SHIFT:])
+    addend = Mux(twice, Mux(x["negative"], Const(half - 1, FIRST_SHIFT), half), 0)
+    upper = Cat(Const(0, SPLIT), x.pop("upper"))
+    total = scope.wire("total", (x.pop("lower") + upper + addend)[:PRODUCT])
+    product = Cat(Mux(twice, 0, total[:FIRST_SHIFT]), total[FIRST_SHIFT:])
+    return {"product": product, "twice": twice, **x}
 
 
-def _divide(pipe: _Pipe, product: Value, shift: Value) -> tuple[Value, Value, Value]:
+def _divide(scope: _Scope, x: _Values, mode: Value) -> _Values:
     """Whole part of product / 2**shift, at most 2**WHOLE; fraction; whether bits below are set.
 
     One right shift of 64 bits: of the product with FRACTION zeros below it, or, from a shift of
     FRACTION - 1 on, of the product with the one zero that then is left.
     """
-    width = PRODUCT + 1
-    near = width - FRACTION
+    product, shift = x.pop("product"), x.pop("shift")
+    near = PRODUCT + 1 - FRACTION
     far = shift >= FRACTION - 1
     distance = (shift - (FRACTION - 1))[: len(shift)]
-    amount = Mux(far, Mux(distance[6:].any(), width - 1, distance[:6]), shift[:6])
-    amount = pipe.wire("amount", amount)
-    word = pipe.wire(
-        "word", Mux(far, Cat(Const(0, 1), product), Cat(Const(0, FRACTION), product[:near]))
-    )
-    shifted = pipe.wire("shifted", word >> amount)
+    distance = Mux(distance[6:].any(), PRODUCT, distance[:6])
+    amount = scope.wire("amount", Mux(far, distance, shift[:6]))
+    scaled = Mux(far, Cat(Const(0, 1), product), Cat(Const(0, FRACTION), product[:near]))
+    word = scope.wire("word", scaled)
+    shifted = scope.wire("shifted", word >> amount)
     over = shifted[FRACTION + WHOLE :].any() | (~far & product[near:].any())
-    whole = Cat(Mux(over, 0, shifted[FRACTION:][:WHOLE]), over)
-    sticky = (word & (Const((1 << PRODUCT) - 1, PRODUCT) >> ~amount)).any()
-    return whole, shifted[:FRACTION], sticky
+    return {
+        "whole": Cat(Mux(over, 0, shifted[FRACTION:][:WHOLE]), over),
+        "fraction": shifted[:FRACTION],
+        "sticky": (word & (Const((1 << PRODUCT) - 1, PRODUCT) >> ~amount)).any(),
+        **x,
+    }
 
 
-def _rounds_up(
-    pipe: _Pipe,
-    mode: Value,
-    *,
-    whole: Value,
-    fraction: Value,
-    sticky: Value,
-    twice: Value,
-    negative: Value,
-) -> Value:
+def _round(scope: _Scope, x: _Values, mode: Value) -> _Values:
     """Whether the magnitude whole + fraction rounds to whole + 1."""
-    half = fraction[-1]
+    whole, fraction, sticky = x.pop("whole"), x.pop("fraction"), x.pop("sticky")
+    half, odd, twice = fraction[-1], whole[0], x.pop("twice")
     exact = ~(fraction[:-1].any() | sticky)
-    odd = whole[0]
     # FLOAT32: a tie within 2**(log2(whole) - 24) of one half, which is `reach` in fraction units.
-    top = pipe.below_top("top", Cat(Const(1, 1), whole[:WHOLE]))
-    reach = pipe.wire("reach", top ^ (top >> 1))
+    top = scope.below_top("top", Cat(Const(1, 1), whole[:WHOLE]))
+    reach = scope.wire("reach", top ^ (top >> 1))
     offset = Cat(fraction[:-1], ~half).as_signed()
     tie = (offset + reach >= 0) & (offset + sticky <= reach)
-    away = half & (~exact | ~negative)
-    return Mux(
+    away = half & (~exact | ~x["negative"])
+    up = Mux(
         mode[1],
         Mux(mode[0], Mux(tie, odd, half), Mux(twice, half, away)),
         Mux(mode[0], away, half & (~exact | odd)),
     )
+    return {"rounded": whole + up, **x}
+
+
+def _clamp(scope: _Scope, x: _Values, mode: Value) -> _Values:
+    signed = Mux(x["negative"], -x["rounded"], x["rounded"])
+    value = scope.wire("value", signed + x["zero_point"])
+    value = scope.wire("raised", Mux(value < x["low"], x["low"], value))
+    return {"y": Mux(value > x["high"], x["high"], value)[:8]}
+
+
+_STEPS = (_sum, _significant, _multiply, _add_products, _divide, _round, _clamp)
+"""What happens before each stage's registers: takes a lane's values, and gives the next ones."""
