@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import CONFIGS, generate
+from programs import CONFIGS, assembled, generate
 from programs.compare import differences, state_after
 
 from vitral.config import CoreConfig
@@ -120,6 +120,14 @@ def test_random_programs(core: RtlSimulator, memory: str) -> None:
         wanted = state_after(program, Reference(CONFIG))
         found = differences(state_after(program, core), wanted)
         assert found == [], f"seed {seed}\n{program.text}"
+
+
+def test_bus_error_names_the_load(core: RtlSimulator) -> None:
+    core.memory_model = MemoryModel()
+    lines = ["LOAD UOP"] * 5 + ["LOAD INP dram=0xC00 y=1 x=1 stride=1", "FINISH"]
+    case = assembled("\n".join(lines))
+    outcome = core.run(case.launch, case.dram)
+    assert (outcome.cause, outcome.index) == (Cause.BUS_READ, 5)
 
 
 @pytest.mark.slow
