@@ -258,7 +258,7 @@ class StoreEngine(wiring.Component):
     def _send_beats(self, m: Module, lengths: SyncFIFO, beats) -> None:
         """Beats to W, as many as the bursts have; all strobes off while stopping."""
         w = self.channel.w
-        sent = Signal.like(lengths.r_data)
+        sent = Signal(len(lengths.r_data))  # not `like`: a FIFO's output has no reset
         last = Signal()
         free = Signal()
         go = Signal()

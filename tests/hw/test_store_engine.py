@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth import ResetInserter, Signal
 from amaranth.sim import Simulator
 from bench.axi import BusLog, Stall, write_slave
 
@@ -247,3 +248,41 @@ def test_stop_finishes_the_promised_beats_without_writing() -> None:
     assert sum(beats for _, beats in result.log.bursts) == len(result.log.beats)
     assert result.log.in_flight == 0
     assert len(result.log.written) < 64 * 16
+
+
+def test_a_reset_in_the_middle_of_a_burst_is_forgotten() -> None:
+    """After it, beats are counted from the start again."""
+    clear = Signal()
+    engine = StoreEngine(CONFIG)
+    w = engine.channel.w
+    lasts: list[int] = []
+
+    async def beats(ctx: Any, count: int) -> list[int]:
+        """Reset, a STORE of 8 beats, and WLAST of the first `count` of them that come."""
+        ctx.set(clear, 1)
+        await ctx.tick()
+        ctx.set(clear, 0)
+        _put(ctx, engine.command, Store(y_size=1, x_size=4, x_stride=4), 0)
+        ctx.set(engine.command.valid, 1)
+        await ctx.tick()
+        ctx.set(engine.command.valid, 0)
+        seen: list[int] = []
+        for _ in range(50):
+            valid, last = (await ctx.tick().sample(w.valid, w.p.last))[2:]
+            seen += [last] * valid
+            if len(seen) == count:
+                break
+        return seen
+
+    async def bench(ctx: Any) -> None:
+        ctx.set(engine.limits.high, 1 << 32)
+        for port in (engine.channel.aw.ready, w.ready, engine.data.valid):
+            ctx.set(port, 1)
+        await beats(ctx, 3)
+        lasts.extend(await beats(ctx, 8))
+
+    sim = Simulator(ResetInserter(clear)(engine))
+    sim.add_clock(1e-6)
+    sim.add_testbench(bench)
+    sim.run()
+    assert lasts == [0] * 7 + [1]
