@@ -1,16 +1,18 @@
 """Runs a compiled network on a device, in onnxruntime's calling form."""
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from types import TracebackType
 
+import numpy as np
 import numpy.typing as npt
 
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 from vitral.program import Outcome
-from vitral.runtime.checks import check_inputs, check_output_names
+from vitral.runtime.checks import check_inputs, check_output_names, check_timeout
 from vitral.runtime.device import Device, open_device
 from vitral.runtime.module import CpuStep, Module, Segment, TensorInfo
 from vitral.runtime.packing import pack_tensor, packed_bytes, unpack_tensor
@@ -26,7 +28,8 @@ class Session:
     """A module on a device.
 
     The memory is allocated and the module's image written once. A run that fails leaves the
-    session usable: the next one resets the core and writes the image again.
+    session usable: the next one resets the core and writes the image again. Threads may share a
+    session; their runs take turns, and `profile` and the like tell of the last one.
 
     Parameters
     ----------
@@ -39,7 +42,7 @@ class Session:
         The core that the device has, when it is not the very one that the module was compiled
         for; it must mean the same (one digest).
     timeout : float or None
-        Seconds on the host that one program may take.
+        Seconds on the host that one program may take, more than 0; no limit when None.
     options
         Passed to the device: `memory_model` for tsim, and so on.
 
@@ -48,7 +51,7 @@ class Session:
     ModuleError
         When the file cannot be used.
     DeviceError
-        When the device cannot be opened, or its core is not the module's.
+        When the device cannot be opened, its core is not the module's, or the time-out is no time.
     """
 
     def __init__(
@@ -61,7 +64,8 @@ class Session:
         **options: object,
     ) -> None:
         self.module = module if isinstance(module, Module) else Module.load(module)
-        self.timeout = timeout
+        self.timeout = check_timeout(timeout)
+        self._lock = threading.RLock()
         self._profile: list[LayerProfile] = []
         self._outcomes: list[Outcome] = []
         self._values: Values = {}
@@ -97,6 +101,8 @@ class Session:
     ) -> list[npt.NDArray]:
         """The outputs asked for (None: all, in the model's order), for inputs by name.
 
+        The arrays are the caller's own: they share memory with nothing.
+
         Raises
         ------
         DeviceError
@@ -104,17 +110,21 @@ class Session:
         ExecutionFault
             When a program stops with an error status.
         """
-        if self._closed:
-            raise DeviceError("the session is closed; open another one")
-        wanted = check_output_names(self.module.outputs, output_names)
-        values: Values = dict(check_inputs(self.module.inputs, inputs))
+        with self._lock:
+            if self._closed:
+                raise DeviceError("the session is closed; open another one")
+            wanted = check_output_names(self.module.outputs, output_names)
+            values: Values = dict(check_inputs(self.module.inputs, inputs))
+            self._run_steps(values)
+            return [np.array(values[name], order="C") for name in wanted]
+
+    def _run_steps(self, values: Values) -> None:
         self._profile, self._outcomes, self._values = [], [], values
         for step in self.module.steps:
             if isinstance(step, CpuStep):
                 self._run_cpu(step, values)
             else:
                 self._run_segment(step, values)
-        return [values[name] for name in wanted]
 
     def profile(self) -> tuple[LayerProfile, ...]:
         """Cost of the last run, layer by layer, in the order of execution."""
@@ -178,9 +188,10 @@ class Session:
 
     def close(self) -> None:
         """Close the device; a second call does nothing."""
-        if not self._closed:
-            self._closed = True
-            self.device.close()
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self.device.close()
 
     def __enter__(self) -> "Session":
         return self
