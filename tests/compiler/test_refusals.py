@@ -207,16 +207,42 @@ def symbolic(batch: Any = "N") -> onnx.ModelProto:
         ({"x": (1, 16, 4)}, "input 'x': needs 4 dimensions, got [1, 16, 4]"),
         ({"x": (1, 17, 4, 4)}, "input 'x': dimension 1 is 16 in the model, got 17"),
         ({"z": (1,)}, "shapes: 'z' is neither an input (x) nor a symbolic dimension (N)"),
+        ({3: 3, "z": 1}, "shapes: 3 is neither an input (x) nor a symbolic dimension (N)"),
+        ({"x": "abc"}, "shapes: 'x' needs whole numbers, or one for a symbol, got 'abc'"),
+        ({"N": 3.5}, "shapes: 'N' needs whole numbers, or one for a symbol, got 3.5"),
+        (
+            {"x": (1, 16, 4.0, 4)},
+            "shapes: 'x' needs whole numbers, or one for a symbol, got (1, 16, 4.0, 4)",
+        ),
+        ({"x": 16}, "input 'x': needs 4 dimensions, got [16]"),
+        ("N=3", "shapes must be a mapping of names to sizes, got 'N=3'"),
     ],
 )
 def test_symbolic_dimensions_must_be_bound(shapes: Any, text: str) -> None:
     assert refusal(symbolic(), shapes=shapes) == text
 
 
-@pytest.mark.parametrize("shapes", [{"x": (3, 16, 4, 4)}, {"N": 3}])
+@pytest.mark.parametrize(
+    "shapes",
+    [{"x": (3, 16, 4, 4)}, {"N": 3}, {"N": np.int64(3)}, {"x": np.array([3, 16, 4, 4])}],
+)
 def test_symbolic_dimensions_are_bound_by_input_or_by_name(shapes: Any) -> None:
     graph = lower(import_onnx(symbolic(), shapes))
     assert graph.types["y"].shape == (3, 16, 4, 4)
+
+
+def test_one_number_is_the_whole_shape_of_a_vector() -> None:
+    b = ModelBuilder()
+    zero = np.array(0, INT8)
+    b.quantize(b.dequantize("x", "x_real", 1.0, zero), "y", 2.0, zero)
+    model = b.model({"x": (INT8, ("N",))}, {"y": (INT8, ("N",))})
+    assert lower(import_onnx(model, {"x": 5})).types["y"].shape == (5,)
+
+
+def test_a_boolean_size_is_a_number() -> None:
+    """True is 1 in Python; it is not handed on as a boolean."""
+    shape = lower(import_onnx(symbolic(), {"N": True})).types["y"].shape
+    assert [type(size) for size in shape] == [int] * 4
 
 
 def test_batch_0_in_the_file() -> None:

@@ -1,6 +1,7 @@
 """Static shapes for the inputs of a model with symbolic dimensions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import index
 
 from vitral.compiler.frontends.onnx.model import ModelInput
 from vitral.errors import CompileError
@@ -19,9 +20,10 @@ def bind_shapes(
 
     `shapes` maps an input's name to its whole shape, or a symbol to its size.
     """
+    shapes = _whole_numbers(shapes)
     names = {i.name for i in inputs}
     symbols = {d for i in inputs for d in i.shape or () if isinstance(d, str)}
-    unknown = sorted(set(shapes) - names - symbols)
+    unknown = [name for name in shapes if name not in names | symbols]
     if unknown:
         raise CompileError(
             f"shapes: {unknown[0]!r} is neither an input ({', '.join(sorted(names))})"
@@ -36,14 +38,34 @@ def bind_shapes(
         yield given, _bound(given, shapes, sizes)
 
 
+def _whole_numbers(shapes: Bindings) -> Bindings:
+    """The same bindings in plain integers, whatever integer types they came in."""
+    if not isinstance(shapes, Mapping):
+        raise CompileError(f"shapes must be a mapping of names to sizes, got {shapes!r}")
+    plain: dict[str, Sequence[int] | int] = {}
+    for name, value in shapes.items():
+        try:
+            plain[name] = _whole(value)
+        except TypeError:
+            raise CompileError(
+                f"shapes: {name!r} needs whole numbers, or one for a symbol, got {value!r}"
+            ) from None
+    return plain
+
+
+def _whole(value: Sequence[int] | int) -> tuple[int, ...] | int:
+    """One number or several; TypeError for others, such as 3.0 or "3"."""
+    if isinstance(value, Iterable):
+        return tuple(int(index(n)) for n in value)
+    return int(index(value))
+
+
 def _bound(given: ModelInput, shapes: Bindings, sizes: dict[str, int]) -> tuple[int, ...]:
     where = f"input {given.name!r}"
     wanted = shapes.get(given.name)
     declared = given.shape
     if wanted is not None:
-        if isinstance(wanted, int):
-            raise CompileError(f"{where}: needs a whole shape, got {wanted}")
-        whole = tuple(int(n) for n in wanted)
+        whole = (wanted,) if isinstance(wanted, int) else tuple(wanted)
         if declared is not None and len(declared) != len(whole):
             raise CompileError(f"{where}: needs {len(declared)} dimensions, got {list(whole)}")
         declared = declared or whole
