@@ -30,10 +30,14 @@ def quantize_array(
 def dequantize_array(
     codes: Array, scale: Array, zero_point: Array, axis: int | None = None
 ) -> npt.NDArray[np.float32]:
-    """(code - zero_point) * scale, the product in float32; `scale` and `zero_point` () or (C,)."""
+    """(code - zero_point) * scale, the product in float32; `scale` and `zero_point` () or (C,).
+
+    A product past float32 is an infinity, as in IEEE arithmetic.
+    """
     scale, zero_point = _along(scale, codes.ndim, axis), _along(zero_point, codes.ndim, axis)
     centred = codes.astype(np.int64) - zero_point.astype(np.int64)
-    return centred.astype(np.float32) * scale.astype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        return centred.astype(np.float32) * scale.astype(np.float32)
 
 
 def table_array(table: Array, codes: Array) -> Array:

@@ -297,3 +297,15 @@ def test_bad_input_is_status_2_and_one_line(
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("vitral")
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("name", ["file", "allow_pickle", "a/b é:0", "../up", "y.npy"])
+def test_an_output_of_any_name_is_written(name: str, tmp_path: Path) -> None:
+    """Also of names that are parameters of numpy's own writer."""
+    from vitral.cli.run import read_arrays, write_arrays
+
+    array = np.arange(6, dtype=np.int8).reshape(2, 3)
+    write_arrays(str(tmp_path / "out.npz"), {name: array, "other": array + 1})
+    back = read_arrays(str(tmp_path / "out.npz"))
+    assert list(back) == [name, "other"]
+    np.testing.assert_array_equal(back[name], array)

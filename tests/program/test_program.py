@@ -231,7 +231,14 @@ def move(folder: Path, old: str, new: str) -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{"latency": -1}, {"outstanding": 65}, {"stall_probability": 1.0}, {"limit_cycles": 0}],
+    [
+        {"latency": -1},
+        {"latency": 1 << 33},
+        {"write_latency": 1 << 33},
+        {"outstanding": 65},
+        {"stall_probability": 1.0},
+        {"limit_cycles": 0},
+    ],
 )
 def test_memory_model_refuses_what_would_hang(values: dict) -> None:
     with pytest.raises(DeviceError, match=next(iter(values))):

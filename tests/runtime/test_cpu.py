@@ -238,3 +238,9 @@ def test_attributes_of_compiled_steps_are_json() -> None:
             if isinstance(step, CpuStep):
                 text = json.dumps(step.attributes, allow_nan=False)
                 assert json.loads(text) == step.attributes
+
+
+def test_dequantize_past_float32_is_infinite() -> None:
+    codes, scale, zero = np.array([-128, 0, 1, 127], np.int8), np.float32(3e38), np.int8(0)
+    reals = OPERATORS["dequantize"](codes, np.asarray(scale), np.asarray(zero))
+    np.testing.assert_array_equal(reals, np.array([-np.inf, 0, 3e38, np.inf], np.float32))

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -87,9 +87,11 @@ def read_arrays(path: str) -> Arrays:
 
 
 def write_arrays(path: str, arrays: Mapping[str, npt.NDArray]) -> None:
-    """An .npz file of exactly that name."""
-    with open(path, "wb") as file:
-        np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]  # names are the model's
+    """An .npz file of exactly that name; arrays may have names that numpy's savez keeps."""
+    with ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
 
 
 def _result(

@@ -6,6 +6,9 @@ from vitral.errors import DeviceError
 
 __all__ = ["MemoryModel"]
 
+MAX_LATENCY = 1 << 20
+"""Cycles; a slower memory would only make a simulation look as if it hung."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryModel:
@@ -18,9 +21,9 @@ class MemoryModel:
     ----------
     latency : int
         Cycles from an AR handshake to the first R beat of that burst; 0 is answered like 1, in the
-        next cycle.
+        next cycle. At most 2^20.
     write_latency : int
-        Cycles from the handshake of WLAST to B; 0 is answered like 1.
+        Cycles from the handshake of WLAST to B; 0 is answered like 1. At most 2^20.
     outstanding : int
         Read bursts, and likewise write bursts, that the memory holds at most.
     stall_probability : float
@@ -55,6 +58,9 @@ class MemoryModel:
         ):
             if getattr(self, name) < least:
                 raise DeviceError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name, most in (("latency", MAX_LATENCY), ("write_latency", MAX_LATENCY)):
+            if getattr(self, name) > most:
+                raise DeviceError(f"{name} must be at most {most}, got {getattr(self, name)}")
         if self.outstanding > 64:
             raise DeviceError(f"outstanding must be 1..64, got {self.outstanding}")
         if not 0 <= self.stall_probability < 1:
