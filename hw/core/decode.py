@@ -1,10 +1,10 @@
 """Takes the fields of instructions and micro-ops apart, at the positions that the ISA gives."""
 
-from amaranth.hdl import Cat, Const, Mux, Value
+from amaranth.hdl import Value
 
 from vitral.isa import Field, Format
 
-__all__ = ["field_of", "keep_if", "select"]
+__all__ = ["field_of", "select"]
 
 
 def field_of(word: Value, field: Field) -> Value:
@@ -16,8 +16,3 @@ def field_of(word: Value, field: Field) -> Value:
 def select(word: Value, fmt: Format, name: str) -> Value:
     """The field of that name in a word of format `fmt`."""
     return field_of(word, fmt[name])
-
-
-def keep_if(condition: Value, value: Value) -> Value:
-    """`value`, or 0 of the same width unless `condition` holds."""
-    return Mux(condition, value, Const(0, len(Cat(value))))

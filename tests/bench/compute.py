@@ -72,10 +72,21 @@ class ComputeBench:
             ],
         )
 
-    def run(self, program: Sequence[Instruction], *, cycles: int = 200) -> Trace:
-        """Runs until FINISH, or for `cycles`."""
+    def run(
+        self,
+        program: Sequence[Instruction],
+        *,
+        cycles: int = 200,
+        abandoned: Sequence[Instruction] = (),
+        clear_at: int = -1,
+    ) -> Trace:
+        """Runs until FINISH, or for `cycles`.
+
+        With `clear_at`, `abandoned` runs until that cycle, in which all is cleared, and only then
+        `program` follows; the trace is that of `program`.
+        """
         isa = InstructionSet.of(self.config)
-        words = [isa.encode(insn) for insn in program]
+        words = [isa.encode(insn) for insn in (abandoned if clear_at >= 0 else program)]
         trace = Trace()
 
         async def drive(ctx: SimulatorContext) -> None:
@@ -84,11 +95,17 @@ class ComputeBench:
             for cycle in range(cycles):
                 if cycle in self.grants:
                     self.counters[self.grants[cycle]] += 1
+                ctx.set(self.dut.clear, cycle == clear_at)
                 self._offer(ctx, words, len(trace.begun), cycle)
                 self._load(ctx, loading)
                 self._note(ctx, cycle, trace, loading)
                 watched = trace.given and trace.given[-1] == (cycle, "next")
                 await ctx.tick()
+                if cycle == clear_at:
+                    words[:] = [isa.encode(insn) for insn in program]
+                    trace.__init__()
+                    loading.clear()
+                    continue
                 if watched and self.watch is not None:
                     word = ctx.get(self.dut.acc_read.data)
                     trace.watched[cycle] = unpack(word, 32, len(self.loaded))

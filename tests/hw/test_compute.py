@@ -222,3 +222,30 @@ def test_vitral_fields_are_ignored_in_the_vta_profile(profile: Profile) -> None:
     assert trace.pad_acc == (-5) % (1 << 32)
     assert trace.loads[0]["pad_value"] == vitral
     assert list(trace.watched.values()) == [_after([1, 2, 3, 4], _gemm(overwrite=vitral))]
+
+
+LONG = Gemm(uop_end=8, iter_out=20, iter_in=20)
+ABANDONED: dict[str, tuple[list[Instruction], dict[str, int]]] = {
+    "GEMM under way": ([LONG], {}),
+    "a fault": ([Gemm(uop_end=1, iter_out=1, iter_in=99, dst_factor_in=1), LONG], {}),
+    "a push without room": ([_gemm(push_prev=True), LONG], {"room_prev": 0}),
+    "a LOAD": ([Load(memory=Memory.ACC, x_size=30, y_size=1), LONG], {}),
+    "a pad register": ([Config(stage=Stage.COMPUTE, register=0, value=7), LONG], {}),
+}
+
+
+@pytest.mark.parametrize(("abandoned", "counters"), ABANDONED.values(), ids=ABANDONED)
+def test_clear_leaves_nothing_behind(
+    abandoned: list[Instruction], counters: dict[str, int]
+) -> None:
+    program = [
+        Load(memory=Memory.ACC, x_size=1, y_size=1),
+        _gemm(push_next=True),
+        Finish(),
+    ]
+    bench = _bench(counters=counters, loaded=[9, 8, 7, 6], watch=0)
+    trace = bench.run(program, abandoned=abandoned, clear_at=45)
+    assert trace.finished is not None
+    assert [side for _, side in trace.given] == ["next"]
+    assert list(trace.watched.values()) == [_after([9, 8, 7, 6], _gemm())]
+    assert trace.pad_acc == 0
