@@ -91,6 +91,18 @@ KNOWN = [
     *((x, 1, 1, Rounding.HALF_EVEN, y) for x, y in ((-5, -2), (-3, -2), (-1, 0), (1, 0), (3, 2))),
     *((x, 1, 1, Rounding.HALF_UP, y) for x, y in ((-5, -2), (-3, -1), (-1, 0), (1, 1), (3, 2))),
     *((x, 1, 1, Rounding.FLOAT32, y) for x, y in ((-5, -2), (-3, -2), (-1, 0), (1, 0), (3, 2))),
+    # a tie in the first of the two roundings goes up, one in the second away from zero
+    *((x, 1 << 30, 31, Rounding.DOUBLE, y) for x, y in ((-3, -1), (3, 2), (-1, 0), (1, 1))),
+    *((x, 1 << 30, 32, Rounding.DOUBLE, y) for x, y in ((-3, -1), (-5, -1), (-6, -2), (5, 2))),
+    # the last product that float32 cannot tell from a tie, the tie's neighbourhood ends there
+    *((x, m, 30, Rounding.FLOAT32, 2) for x, m in ((367871, 7297), (9320676, 288))),
+    (1475731, 1819, 30, Rounding.FLOAT32, 3),
+    (15613696, 447, 30, Rounding.FLOAT32, 6),
+    (710219, 9827, 30, Rounding.FLOAT32, 7),
+    (16711936, 257, 33, Rounding.FLOAT32, 0),
+    (1795555, 299, 30, Rounding.FLOAT32, 1),
+    (15794944, 6832, 30, Rounding.FLOAT32, 100),
+    (-1280737, 84257, 30, Rounding.FLOAT32, -101),
     (-32, 1 << 30, 31, Rounding.HALF_EVEN, -16),
     (5, 1, 255, Rounding.HALF_EVEN, 0),
     (5, 1, 0, Rounding.FLOAT32, 5),
@@ -106,6 +118,13 @@ def test_known_answers(rounding: Rounding) -> None:
             rows[name][n] = value
         rows["low"][n], rows["high"][n] = -128, 127
     assert _run(rows, rounding) == [case[4] for case in cases]
+
+
+def test_known_float32_answers_are_those_of_float32() -> None:
+    for acc, mult, shift, rounding, wanted in KNOWN:
+        if rounding is Rounding.FLOAT32:
+            scale = np.float32(mult * 2.0**-shift)
+            assert np.rint(np.float32(acc) * scale) == wanted, (acc, mult, shift)
 
 
 def test_clamps_after_the_zero_point_and_keeps_the_low_byte() -> None:
