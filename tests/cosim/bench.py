@@ -1,4 +1,4 @@
-"""The core between a register-port master and a memory of cocotbext-axi, for cocotb tests."""
+"""Clock and reset, a memory of cocotbext-axi, and a register-port master, for cocotb tests."""
 
 import random
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from vitral.isa import Cause, Memory, Profile
 from vitral.program import Launch
 from vitral.registers import register
 
-__all__ = ["Bench", "pauses"]
+__all__ = ["Bench", "Clocked", "WithMemory", "pauses"]
 
 PERIOD_NS = 10
 STEP = 4
@@ -26,26 +26,12 @@ def pauses(probability: float, seed: int) -> Iterator[bool]:
         yield generator.random() < probability
 
 
-class Bench:
-    """Clock, reset, `registers` master and `memory` around a core."""
+class Clocked:
+    """Clock and reset of a design with ports `aclk` and `aresetn`."""
 
-    def __init__(self, dut: Any, memory_bytes: int) -> None:
+    def __init__(self, dut: Any) -> None:
         self.dut = dut
         cocotb.start_soon(Clock(dut.aclk, PERIOD_NS, unit="ns").start())
-        self.registers: Any = AxiLiteMaster(
-            AxiLiteBus.from_prefix(dut, "s_axi"), dut.aclk, dut.aresetn, reset_active_level=False
-        )
-        self.memory: Any = AxiRam(
-            AxiBus.from_prefix(dut, "m_axi"),
-            dut.aclk,
-            dut.aresetn,
-            reset_active_level=False,
-            size=memory_bytes,
-        )
-        for part in (self.registers.write_if, self.registers.read_if):
-            part.log.setLevel("WARNING")
-        for part in (self.memory.write_if, self.memory.read_if):
-            part.log.setLevel("WARNING")
 
     async def reset(self) -> None:
         """Eight cycles of reset; the masters learn of it from the edges."""
@@ -59,6 +45,46 @@ class Bench:
     async def cycles(self, count: int) -> None:
         for _ in range(count):
             await RisingEdge(self.dut.aclk)
+
+
+class WithMemory(Clocked):
+    """With a `memory` behind the port `m_axi`."""
+
+    def __init__(self, dut: Any, memory_bytes: int) -> None:
+        super().__init__(dut)
+        self.memory: Any = AxiRam(
+            AxiBus.from_prefix(dut, "m_axi"),
+            dut.aclk,
+            dut.aresetn,
+            reset_active_level=False,
+            size=memory_bytes,
+        )
+        for part in (self.memory.write_if, self.memory.read_if):
+            part.log.setLevel("WARNING")
+
+    def stall(self, probability: float, seed: int) -> None:
+        """Seeded stalls on all five channels of the memory."""
+        channels = (
+            self.memory.write_if.aw_channel,
+            self.memory.write_if.w_channel,
+            self.memory.write_if.b_channel,
+            self.memory.read_if.ar_channel,
+            self.memory.read_if.r_channel,
+        )
+        for number, channel in enumerate(channels):
+            channel.set_pause_generator(pauses(probability, 16 * seed + number))
+
+
+class Bench(WithMemory):
+    """A core: with a `registers` master behind the port `s_axi`."""
+
+    def __init__(self, dut: Any, memory_bytes: int) -> None:
+        super().__init__(dut, memory_bytes)
+        self.registers: Any = AxiLiteMaster(
+            AxiLiteBus.from_prefix(dut, "s_axi"), dut.aclk, dut.aresetn, reset_active_level=False
+        )
+        for part in (self.registers.write_if, self.registers.read_if):
+            part.log.setLevel("WARNING")
 
     async def write(self, name: str, value: int, word: int = 0) -> None:
         """Write one 32-bit word of a register."""
@@ -102,15 +128,3 @@ class Bench:
         assert int(self.dut.irq.value) == 0
         await RisingEdge(self.dut.aclk)
         return Cause(fields["cause"].extract(status)), await self.read("error_index")
-
-    def stall(self, probability: float, seed: int) -> None:
-        """Seeded stalls on all five channels of the memory."""
-        channels = (
-            self.memory.write_if.aw_channel,
-            self.memory.write_if.w_channel,
-            self.memory.write_if.b_channel,
-            self.memory.read_if.ar_channel,
-            self.memory.read_if.r_channel,
-        )
-        for number, channel in enumerate(channels):
-            channel.set_pause_generator(pauses(probability, 16 * seed + number))

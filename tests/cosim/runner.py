@@ -20,9 +20,15 @@ MAKE_FLAGS = "OPT_FAST=-O1 OPT_SLOW=-O0"
 
 
 def run_cocotb(
-    verilog: str, module: str, folder: Path, *, settings: Mapping[str, str], testcase: str = ""
+    verilog: str,
+    module: str,
+    folder: Path,
+    *,
+    settings: Mapping[str, str],
+    testcase: str = "",
+    top: str = TOP_NAME,
 ) -> None:
-    """Run `module`'s cocotb tests on a Verilog design with the core's top module.
+    """Run `module`'s cocotb tests on a Verilog design.
 
     Works with an empty environment too: PATH, VERILATOR_ROOT and make's flags are set here.
 
@@ -38,6 +44,8 @@ def run_cocotb(
         Environment variables by which the tests get their parameters.
     testcase : str
         Name of the only test to run; all where empty.
+    top : str
+        Name of the design's top module.
 
     Raises
     ------
@@ -56,7 +64,7 @@ def run_cocotb(
                 source.write_text(verilog)
                 runner.build(
                     sources=[source],
-                    hdl_toplevel=TOP_NAME,
+                    hdl_toplevel=top,
                     build_dir=build,
                     build_args=BUILD_ARGS,
                     timescale=("1ns", "1ps"),
@@ -66,7 +74,7 @@ def run_cocotb(
         with suppress(SystemExit):  # the runner's way to say that tests failed; see below
             runner.test(
                 test_module=module,
-                hdl_toplevel=TOP_NAME,
+                hdl_toplevel=top,
                 hdl_toplevel_lang="verilog",
                 build_dir=build,
                 test_dir=folder,
