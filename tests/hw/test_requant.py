@@ -94,7 +94,11 @@ KNOWN = [
     # a tie in the first of the two roundings goes up, one in the second away from zero
     *((x, 1 << 30, 31, Rounding.DOUBLE, y) for x, y in ((-3, -1), (3, 2), (-1, 0), (1, 1))),
     *((x, 1 << 30, 32, Rounding.DOUBLE, y) for x, y in ((-3, -1), (-5, -1), (-6, -2), (5, 2))),
-    # the last product that float32 cannot tell from a tie, the tie's neighbourhood ends there
+    # float32 cannot tell products near a tie from it: both ends of that neighbourhood
+    (826379, 1949, 30, Rounding.FLOAT32, 1),
+    (5298068, 304, 30, Rounding.FLOAT32, 2),
+    (10180864, 791, 30, Rounding.FLOAT32, 8),
+    (-14190728, 7680, 30, Rounding.FLOAT32, -102),
     *((x, m, 30, Rounding.FLOAT32, 2) for x, m in ((367871, 7297), (9320676, 288))),
     (1475731, 1819, 30, Rounding.FLOAT32, 3),
     (15613696, 447, 30, Rounding.FLOAT32, 6),
