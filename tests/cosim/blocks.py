@@ -3,6 +3,8 @@
 # The stubs do not know the ports that a component declares in dict form.
 # pyright: reportAttributeAccessIssue=false
 
+from typing import Any
+
 from amaranth import ClockDomain, ClockSignal, Module, ResetSignal
 from amaranth.back import verilog
 from amaranth.lib import stream, wiring
@@ -61,14 +63,14 @@ def requantizer_verilog(lanes: int) -> str:
     return _emit(Requantizer(lanes))
 
 
-def _emit(component: wiring.Component) -> str:
+def _emit(component: Any) -> str:
     return verilog.convert(_Flat(component), name=BLOCK_TOP, emit_src=False)
 
 
 class _Flat(wiring.Component):
     """A component with flat ports, clock `aclk` and synchronous reset `aresetn`."""
 
-    def __init__(self, inner: wiring.Component) -> None:
+    def __init__(self, inner: Any) -> None:
         self._inner = inner
         members: dict[str, wiring.Member] = {"aclk": In(1), "aresetn": In(1)}
         for path, member in inner.signature.members.flatten():

@@ -59,13 +59,17 @@ class Compute(Clocked):
     async def _execute(self, program: Program, reads: float) -> None:
         dut = self.dut
         begun = retired = 0
+        asked = False
         for _ in range(LIMIT):
             dut.command_valid.value = int(begun < len(program))
             if begun < len(program):
                 dut.command_payload.value = _command(program[begun], begun)
-            dut.store_valid.value = int(self.random.random() < reads)
-            dut.store_address.value = self.random.randrange(LAYOUT.acc_depth)
+            if not asked and self.random.random() < reads:
+                asked = True
+                dut.store_address.value = self.random.randrange(LAYOUT.acc_depth)
+            dut.store_valid.value = int(asked)
             await RisingEdge(dut.aclk)
+            asked = asked and not int(dut.store_ready.value)
             assert not int(dut.fault_valid.value), f"fault {int(dut.fault_cause.value)}"
             begun += begun < len(program) and int(dut.command_ready.value)
             retired += int(dut.retired.value)
