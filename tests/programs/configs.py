@@ -38,5 +38,6 @@ CONFIGS: dict[str, CoreConfig] = {
         param_depth=4,
         queue_depth=8,
         token_capacity=15,
+        burst_beats=256,
     ),
 }

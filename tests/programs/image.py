@@ -16,6 +16,7 @@ HOT = 24
 """Elements at either end of a memory that most accesses go to."""
 
 FLOAT_MULT_BITS = 24
+NEAR_TIES = 0.6
 PARAM_PAGES = 2
 FIXED_PAGES = 3
 WORK_PAGES = 8
@@ -55,7 +56,8 @@ def make_image(config: CoreConfig, profile: Profile, rng: random.Random) -> Imag
     half = config.param_depth // 2
     for entries, bits in ((onchip.param[:half], FLOAT_MULT_BITS), (onchip.param[half:], 31)):
         entries[:] = _param_bytes(entries.size, bits, numpy_rng).reshape(entries.shape)
-    onchip.acc[HOT // 2 :] >>= rng.choice((0, 8, 16))
+    acc = onchip.acc[HOT // 2 :]
+    acc >>= numpy_rng.integers(0, 32, acc.shape, np.int32)
     return Image(
         dram=dram,
         onchip=onchip,
@@ -94,14 +96,39 @@ def _write_uops(words: np.ndarray, config: CoreConfig, rng: np.random.Generator)
 
 
 def _param_bytes(size: int, mult_bits: int, rng: np.random.Generator) -> np.ndarray:
-    """uint8 (size,): lanes most of which scale an int32 to the range of an int8 or so."""
+    """uint8 (size,): lanes most of which scale an int32 to the range of an int8 or so.
+
+    Many are made for ties, and results of small accumulators with them are not clamped.
+    """
     lanes = np.frombuffer(bytearray(rng.bytes(size)), np.uint32).reshape(-1, 4)
     keep = rng.random(lanes.shape[0])
     lanes[:, 0] = np.where(keep < 0.7, lanes[:, 0] & 0xFFFF, lanes[:, 0])
     lanes[:, 1] &= (1 << mult_bits) - 1
     shift = rng.integers(mult_bits, mult_bits + 26, len(lanes), np.uint32)
+    near_tie = rng.random(len(lanes)) < NEAR_TIES
+    mult, distance = _near_ties(len(lanes), mult_bits, rng)
+    lanes[:, 0] = np.where(near_tie, lanes[:, 0] & 0x7F, lanes[:, 0])
+    lanes[:, 1] = np.where(near_tie, mult, lanes[:, 1])
+    shift = np.where(near_tie, distance, shift)
     lanes[:, 2] = np.where(keep < 0.8, lanes[:, 2] & 0xFFFFFF00 | shift, lanes[:, 2])
+    zero_point = rng.integers(-128, 128, len(lanes)).astype(np.uint32) << 16
+    small = rng.random(len(lanes)) < 0.8
+    lanes[:, 2] = np.where(small, lanes[:, 2] & 0xFFFF | zero_point, lanes[:, 2])
     full = np.array([127 << 16 | 0xFF80], np.uint32)
     limits = lanes[:, 3].copy()
-    lanes[:, 3] = np.where(keep < 0.5, full, limits)
+    lanes[:, 3] = np.where(rng.random(len(lanes)) < 0.75, full, limits)
     return lanes.view(np.uint8).reshape(-1)
+
+
+def _near_ties(
+    count: int, mult_bits: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """uint32 (count,) twice: multipliers and shifts whose products often are ties, or nearly so.
+
+    They stand for 1 / (d * 2**s) with a small odd d: as near as the bits allow, or one off.
+    """
+    odd = rng.choice((1, 3, 3, 5) if mult_bits == FLOAT_MULT_BITS else (1, 1, 1, 3), count)
+    power = mult_bits - 1 + np.array([0, 2, 3])[odd // 2] - rng.choice((0, 0, 0, 1), count)
+    mult = ((2 << power) // odd + 1) // 2 + rng.choice((-1, 0, 0, 0, 1), count)
+    halvings = rng.choice((1, 1, 2, 3, 5, 8), count)
+    return mult.astype(np.uint32), (power + halvings).astype(np.uint32)

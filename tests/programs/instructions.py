@@ -27,6 +27,7 @@ from vitral.isa import (
     Stage,
     Store,
 )
+from vitral.program import PAGE
 
 __all__ = ["Maker"]
 
@@ -236,12 +237,19 @@ class Maker:
         stride = self.rng.choice((x, x, x + 1, x + self.rng.randrange(8), 0, max(1, x - 1)))
         if (y - 1) * stride + x > room:
             stride = (room - x) // max(1, y - 1)
-        last = room - ((y - 1) * stride + x)
-        offset = self.rng.randrange(min(last, 40) + 1) if self._chance(0.7) else last
+        length = (y - 1) * stride + x
+        offset = self._offset(room - length, length, PAGE // size)
         start = (first + offset) * size - zero
         row = np.arange(x * size)
         rows = start + np.arange(y)[:, None] * stride * size + row
         return first + offset, stride if y > 1 else self.rng.randrange(1 << 16), rows.ravel()
+
+    def _offset(self, last: int, length: int, page: int) -> int:
+        """An element of 0..`last`: an early one, `last`, or one from where a page's end is met."""
+        edge = self.rng.randrange(page, max(last, page) + 1) // page * page
+        across = edge - self.rng.randrange(1, length + 1)
+        early = self.rng.randrange(min(last, 40) + 1)
+        return self.rng.choice((early, early, last, min(max(across, 0), last)))
 
     def _follow_uops(self, insn: Load, rows: Indices) -> None:
         """Keep track of what a LOAD of micro-ops brings."""

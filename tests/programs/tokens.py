@@ -27,7 +27,7 @@ CHANNELS: tuple[Channel, ...] = (
     (Stage.COMPUTE, Stage.STORE),
     (Stage.STORE, Stage.COMPUTE),
 )
-EXTRA_PUSH = 0.12
+EXTRA_PUSH = 0.3
 EXTRA_POP = 0.4
 PENDING_LIMIT = 4
 ROOMY = 16
