@@ -68,8 +68,9 @@ def unpack(data: bytes, name: str = "module") -> Module:
     ModuleError
         When the bytes are no module, truncated, corrupt, or of another version.
     """
-    header = _checked_header(data, name)
+    text = _checked_header(data, name)
     try:
+        header = json.loads(text)
         arrays = [_array(data, *entry) for entry in header["arrays"]]
         return from_record(header["module"], arrays)
     except ConfigError as error:
@@ -130,7 +131,7 @@ def _checksum(data: bytes | bytearray) -> bytes:
     return digest.digest()
 
 
-def _checked_header(data: bytes, name: str) -> dict[str, Any]:
+def _checked_header(data: bytes, name: str) -> bytes:
     if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
         raise ModuleError(f"{name}: not a Vitral module (it does not start with {MAGIC!r})")
     if len(data) < _DATA:
@@ -150,7 +151,7 @@ def _checked_header(data: bytes, name: str) -> dict[str, Any]:
             f"{name}: corrupt: its SHA-256 does not match its {len(data)} bytes;"
             " copy the file again"
         )
-    return json.loads(data[_DATA : _DATA + header_bytes])
+    return data[_DATA : _DATA + header_bytes]
 
 
 def _array(data: bytes, dtype: str, shape: list[int], offset: int, nbytes: int) -> npt.NDArray:

@@ -141,6 +141,13 @@ def test_a_wrong_header_is_refused(change: Callable[[dict], None], text: str) ->
         unpack(resealed(change))
 
 
+def test_a_header_that_is_no_json_is_refused() -> None:
+    data = pack(double_module())
+    body = b"[" + data[65:]
+    with pytest.raises(ModuleError, match=r"m: the header does not describe a module .*JSON"):
+        unpack(data[:32] + hashlib.sha256(data[:32] + body).digest() + body, "m")
+
+
 def test_what_a_file_cannot_hold_is_refused() -> None:
     step = CpuStep(name="a", op="b", inputs=(), outputs=(), attributes={"x": object()})
     with pytest.raises(ModuleError, match="JSON values"):
