@@ -1,8 +1,10 @@
 """The `vitral` command: forms, results, exit statuses, and one line on stderr for bad input."""
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -309,3 +311,35 @@ def test_an_output_of_any_name_is_written(name: str, tmp_path: Path) -> None:
     back = read_arrays(str(tmp_path / "out.npz"))
     assert list(back) == [name, "other"]
     np.testing.assert_array_equal(back[name], array)
+
+
+def test_a_terminal_without_unicode_gets_names_escaped(tmp_path: Path) -> None:
+    module = double_module()
+    (info,) = module.inputs
+    replace(module, inputs=(replace(info, name="é"),)).save(tmp_path / "m.vitral")
+    np.savez(tmp_path / "in.npz", x=np.zeros(SHAPE, np.int8))
+    command = [sys.executable, "-m", "vitral.cli", "run", str(tmp_path / "m.vitral")]
+    run = subprocess.run(
+        [*command, "--input", str(tmp_path / "in.npz")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "vitral: the model has no input 'x'; it takes '\\xe9'\n"
+
+
+@pytest.mark.parametrize("name", ["é", "plain"])
+def test_stdout_without_unicode(name: str, tmp_path: Path) -> None:
+    module = double_module()
+    (layer,) = module.segments[0].layers
+    segment = replace(module.segments[0], layers=(replace(layer, name=name),))
+    replace(module, steps=(segment,)).save(tmp_path / "m.vitral")
+    run = subprocess.run(
+        [sys.executable, "-m", "vitral.cli", "disasm", str(tmp_path / "m.vitral")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"# layer {name.encode('ascii', 'backslashreplace').decode()}: " in run.stdout

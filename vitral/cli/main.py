@@ -1,6 +1,7 @@
 """Parses the command line and turns errors into exit statuses."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the arguments are the process's when `argv` is None."""
+    _write_any_text()
     try:
         args = make_parser().parse_args(argv)
         return args.command(args)
@@ -56,6 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("vitral: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _write_any_text() -> None:
+    """Names that the terminal's encoding lacks come out escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _one_line(error: Exception) -> str:
