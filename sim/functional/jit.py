@@ -30,10 +30,15 @@ class Native:
         self.run = run
 
 
-def cache_folder() -> Path:
-    """Where object code is kept: $VITRAL_CACHE, else ~/.cache/vitral."""
+def cache_folder() -> Path | None:
+    """Where object code is kept: $VITRAL_CACHE, else ~/.cache/vitral; None without a home."""
     chosen = os.environ.get("VITRAL_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "vitral"
+    if chosen:
+        return Path(chosen)
+    try:
+        return Path.home() / ".cache" / "vitral"
+    except RuntimeError:
+        return None
 
 
 def host_extensions() -> str:
@@ -70,7 +75,10 @@ def _target_machine() -> llvm.TargetMachine:
 
 
 def _object_code(config: CoreConfig, extensions: str, machine: llvm.TargetMachine) -> bytes:
-    path = cache_folder() / "fsim" / f"{_key(config, extensions)}.o"
+    folder = cache_folder()
+    if folder is None:
+        return _compile(config, extensions, machine)
+    path = folder / "fsim" / f"{_key(config, extensions)}.o"
     code = _kept(path)
     if code is None:
         code = _compile(config, extensions, machine)

@@ -8,13 +8,25 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from vitral.errors import DeviceError
+
 __all__ = ["cache_folder", "digest_of", "locked", "write_atomically"]
 
 
 def cache_folder() -> Path:
-    """Where built code is kept: ``$VITRAL_CACHE`` or ``~/.cache/vitral``."""
+    """Where built code is kept: ``$VITRAL_CACHE`` or ``~/.cache/vitral``.
+
+    DeviceError when there is neither.
+    """
     chosen = os.environ.get("VITRAL_CACHE")
-    return Path(chosen) if chosen else Path("~/.cache/vitral").expanduser()
+    if chosen:
+        return Path(chosen)
+    try:
+        return Path("~/.cache/vitral").expanduser()
+    except RuntimeError:
+        raise DeviceError(
+            "no home folder to keep the built core in; set VITRAL_CACHE to a folder"
+        ) from None
 
 
 def digest_of(*parts: str) -> str:
@@ -36,11 +48,21 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def locked(lock: Path, done: Callable[[], bool]) -> Iterator[bool]:
-    """Whether the work is still to do; if so, no other process does it meanwhile."""
+    """Whether the work is still to do; if so, no other process does it meanwhile.
+
+    DeviceError when the folder cannot be written.
+    """
     if done():
         yield False
         return
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as file:
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        opened = lock.open("w")
+    except OSError as error:
+        raise DeviceError(
+            f"{lock.parent}: cannot keep the built core there ({error.strerror}); set VITRAL_CACHE"
+            " to a folder that can be written"
+        ) from None
+    with opened as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield not done()
