@@ -1,7 +1,8 @@
 """Random programs on all simulators: ``python -m programs --n 1000 --devices fsim,tsim``.
 
 Every program runs on the reference, in turn and in shuffled order, and on each device; status,
-DRAM and on-chip memories must be equal. Prints what the programs covered; exits with 1 and the
+DRAM and on-chip memories must be equal. The memory behind the RTL has random latency and
+back-pressure. Prints what the programs covered; exits with 1 and the
 listing of the first program that differs.
 """
 
@@ -16,8 +17,10 @@ from programs.compare import differences, state_after
 from programs.configs import CONFIGS
 from programs.coverage import missing, table
 from programs.generate import Program, generate
+from programs.trials import memory_of
 from vitral.program import Dram, Launch, OnChip, Outcome
 from vitral.sim.reference import Reference
+from vitral.sim.rtl import RtlSimulator
 
 
 class _Shuffled:
@@ -54,6 +57,8 @@ def _check(program: Program, name: str, devices: str, orders: int) -> bool:
     wanted = state_after(program, engine("reference", program.config))
     lines = [] if wanted[0].ok else [f"reference: {wanted[0].message}"]
     for device, simulator in _devices(devices, program, orders).items():
+        if isinstance(simulator, RtlSimulator):
+            simulator.memory_model = memory_of(program.seed)
         found = differences(state_after(program, simulator), wanted)
         lines += [f"{device}: {line}" for line in found]
     if lines:
