@@ -5,7 +5,7 @@ N ?= 2000
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format fuzz docs clean
+.PHONY: help setup demo test test-slow lint format fuzz docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -19,7 +19,10 @@ demo: setup ## compile a trained digit network and run it on the RTL simulator
 	$(PY) examples/digits/demo.py
 
 test: lint ## lint, types and all tests
-	$(PY) -m pytest -q -n $(PYTEST_WORKERS) --dist loadgroup
+	$(PY) -m pytest -q -n $(PYTEST_WORKERS) --dist loadgroup -m "not slow"
+
+test-slow: setup ## the long sweeps that `make test` leaves out
+	$(PY) -m pytest -q -n $(PYTEST_WORKERS) --dist loadgroup -m slow
 
 lint: setup ## ruff and pyright
 	$(PY) -m ruff check .

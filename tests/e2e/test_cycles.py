@@ -32,7 +32,6 @@ def test_takes_no_more_cycles(name: str, record_property: Record) -> None:
     check(name, record_property)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(LONG))
 def test_long_layer_takes_no_more_cycles(name: str, record_property: Record) -> None:
     check(name, record_property)

@@ -43,7 +43,6 @@ def test_every_vector_extension(name: str, extensions: str) -> None:
         agree(CONFIGS[name], seed, extensions)
 
 
-@pytest.mark.slow
 def test_2000_random_programs() -> None:
     configs = list(CONFIGS.values())
     for seed in range(2000):

@@ -59,7 +59,6 @@ def test_every_kind_of_instruction_comes_up() -> None:
     assert set(counts) == set(COVERAGE)
 
 
-@pytest.mark.slow
 def test_2000_programs_cover_everything_20_times() -> None:
     counts: Counter[str] = Counter()
     configs = list(CONFIGS.values())
