@@ -1,4 +1,8 @@
-"""What the scheduler gets: convolutions in the accelerator's own arithmetic."""
+"""What the scheduler gets: layers in the accelerator's own arithmetic.
+
+Every layer has a `name`, the values it reads (`sources`) and the one it gives (`result`), the
+shapes of both, and its `macs`. All tensors are int8 and lie in DRAM.
+"""
 
 from dataclasses import dataclass
 
@@ -7,7 +11,9 @@ import numpy.typing as npt
 
 from vitral.isa import Rounding
 
-__all__ = ["ChannelParams", "ConvLayer"]
+__all__ = ["AccelLayer", "AddLayer", "ChannelParams", "ConvLayer", "PoolLayer"]
+
+Shape = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +35,8 @@ class ChannelParams:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvLayer:
-    """One convolution on int8 tensors in DRAM; a dense layer is one with 1x1 spatial size.
+    """One convolution; a dense layer is one with 1x1 spatial size, an average pool with a constant
+    divisor one with `group` = channels and weights 1.
 
     Parameters
     ----------
@@ -55,8 +62,8 @@ class ConvLayer:
     name: str
     source: str
     result: str
-    in_shape: tuple[int, int, int, int]
-    out_shape: tuple[int, int, int, int]
+    in_shape: Shape
+    out_shape: Shape
     weight: npt.NDArray[np.int16]
     group: int
     strides: tuple[int, int]
@@ -66,7 +73,88 @@ class ConvLayer:
     params: ChannelParams
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,)
+
+    @property
     def macs(self) -> int:
         """Multiply-accumulates of the real (unpadded) shapes."""
         n, _, p, q = self.out_shape
         return n * p * q * int(np.prod(self.weight.shape))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolLayer:
+    """The int8 maximum over a window; padding never wins, and every window has a real element.
+
+    Parameters
+    ----------
+    name, source, result, in_shape, out_shape, strides, pads, dilations
+        As of a `ConvLayer`.
+    kernel : tuple of int
+        (height, width) of the window.
+    """
+
+    name: str
+    source: str
+    result: str
+    in_shape: Shape
+    out_shape: Shape
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    dilations: tuple[int, int]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,)
+
+    @property
+    def macs(self) -> int:
+        """A maximum multiplies nothing."""
+        return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddLayer:
+    """The sum of two tensors of one shape, each with a factor of its own.
+
+    result = requantize(ma * a + mb * b, params), in exact integers.
+
+    Parameters
+    ----------
+    name, result
+        As of a `ConvLayer`.
+    sources : tuple of str
+        The values a and b; they may be the same.
+    shape : tuple of int
+        (N, C, H, W) of both and of the result.
+    multipliers : tuple of int
+        (ma, mb), both of magnitude below 2**14. One pass of the core does when both fit int8.
+    params : ChannelParams
+        Requantisation; the result is int8.
+    """
+
+    name: str
+    sources: tuple[str, str]
+    result: str
+    shape: Shape
+    multipliers: tuple[int, int]
+    params: ChannelParams
+
+    @property
+    def in_shape(self) -> Shape:
+        return self.shape
+
+    @property
+    def out_shape(self) -> Shape:
+        return self.shape
+
+    @property
+    def macs(self) -> int:
+        """An addition is not counted among the network's multiply-accumulates."""
+        return 0
+
+
+AccelLayer = ConvLayer | PoolLayer | AddLayer
+"""Any layer of a segment."""
