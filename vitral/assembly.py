@@ -4,6 +4,7 @@ One line per instruction, `#` starts a comment, mnemonics and names in either ca
 
     LOAD INP sram=16 dram=0x12345 y=4 x=8 stride=14 pad=1,0,1,1 pop_next push_next
     GEMM uop=2:11 iter=14,14 dst=14,1 src=16,1 wgt=3,5
+    WINDOW overwrite uop=0:3 iter=14,14 dst=14,1 src=16,1 wgt=0,0
     ALU SHR imm=8 uop=3:4 iter=1,64 dst=0,1 src=0,1
     STORE OUT requant sram=32 dram=0x800 y=2 x=8 stride=16 rounding=half_up advance=row param=4
     CONFIG INP_PAD value=-128
@@ -38,6 +39,7 @@ from vitral.isa import (
     Rounding,
     Store,
     Uop,
+    Window,
 )
 
 __all__ = [
@@ -97,6 +99,7 @@ _LOOPS = (
     _Key("dst", ("dst_factor_out", "dst_factor_in")),
     _Key("src", ("src_factor_out", "src_factor_in")),
 )
+_WGT = _Key("wgt", ("wgt_factor_out", "wgt_factor_in"))
 _KEYS: dict[type[Instruction], tuple[_Key, ...]] = {
     Load: (
         *_TRANSFER,
@@ -108,7 +111,8 @@ _KEYS: dict[type[Instruction], tuple[_Key, ...]] = {
         _Key("advance", ("advance",), optional=True, kind=Advance),
         _Key("param", ("param_base",), optional=True),
     ),
-    Gemm: (*_LOOPS, _Key("wgt", ("wgt_factor_out", "wgt_factor_in"))),
+    Gemm: (*_LOOPS, _WGT),
+    Window: (*_LOOPS, _WGT),
     Alu: (_Key("imm", ("imm",), optional=True), *_LOOPS),
     Config: (_Key("value", ("value",)),),
     Finish: (),
@@ -117,6 +121,7 @@ _MODES: dict[type[Instruction], tuple[str, ...]] = {
     Load: ("pad_value",),
     Store: ("requant",),
     Gemm: ("reset", "overwrite"),
+    Window: ("maximum", "overwrite"),
 }
 _TOKENS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _SELECTOR: dict[type[Instruction], type[IntEnum]] = {
@@ -192,7 +197,7 @@ def check_static(insn: Instruction, isa: InstructionSet) -> None:
             _check_load(insn, isa)
         case Store():
             _check_store(insn, isa)
-        case Gemm() | Alu():
+        case Gemm() | Window() | Alu():
             _check_loops(insn, isa)
         case _:
             pass
@@ -219,7 +224,7 @@ def _check_store(insn: Store, isa: InstructionSet) -> None:
         _check_end("STORE", "param", insn.param_base + steps[insn.advance], layout.param_depth)
 
 
-def _check_loops(insn: Gemm | Alu, isa: InstructionSet) -> None:
+def _check_loops(insn: Gemm | Window | Alu, isa: InstructionSet) -> None:
     name = type(insn).__name__.upper()
     runs = insn.iter_out and insn.iter_in and insn.uop_bgn < insn.uop_end
     if runs:

@@ -27,6 +27,7 @@ __all__ = [
     "Stage",
     "Store",
     "Uop",
+    "Window",
     "queue_of",
 ]
 
@@ -38,6 +39,7 @@ class Opcode(IntEnum):
     FINISH = 3
     ALU = 4
     CONFIG = 5
+    WINDOW = 6
 
 
 class Memory(IntEnum):
@@ -72,6 +74,7 @@ class ConfigRegister(IntEnum):
     INP_PAD = Stage.LOAD * 128 + 0
     WGT_PAD = Stage.LOAD * 128 + 1
     ACC_PAD = Stage.COMPUTE * 128 + 0
+    WINDOW = Stage.COMPUTE * 128 + 1
 
 
 class Rounding(IntEnum):
@@ -203,6 +206,29 @@ class Gemm(Instruction):
     """
 
     reset: bool = False
+    uop_bgn: int = 0
+    uop_end: int = 0
+    iter_out: int = 0
+    iter_in: int = 0
+    dst_factor_out: int = 0
+    dst_factor_in: int = 0
+    src_factor_out: int = 0
+    src_factor_in: int = 0
+    wgt_factor_out: int = 0
+    wgt_factor_in: int = 0
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(Instruction):
+    """``acc[dst] += sum over taps of inp[src + tap * distance] * row tap of wgt[wgt]``, lane-wise.
+
+    Lane l of a sum takes lane l of inputs and weights only. `maximum` takes the largest input
+    instead of the sum of products and looks at no weights; `overwrite` writes the result instead
+    of combining it with acc[dst]. Taps and distance come from ConfigRegister.WINDOW.
+    """
+
+    maximum: bool = False
     uop_bgn: int = 0
     uop_end: int = 0
     iter_out: int = 0

@@ -5,12 +5,12 @@ that VTA leaves unused. Decoders, simulators, assembler and the ISA page are com
 tables here; no other file knows a bit position.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import replace
+from functools import lru_cache
 
 from vitral.config import CoreConfig
-from vitral.errors import ConfigError, IsaError
+from vitral.encoding import INSN_BITS, UOP_BITS, WORD_BITS, Field, Format, Packer
+from vitral.errors import IsaError
 from vitral.instructions import (
     Advance,
     Alu,
@@ -30,6 +30,7 @@ from vitral.instructions import (
     Stage,
     Store,
     Uop,
+    Window,
     queue_of,
 )
 
@@ -58,127 +59,19 @@ __all__ = [
     "Store",
     "UOP_BITS",
     "Uop",
+    "WINDOW_FIELDS",
+    "Window",
     "queue_of",
+    "window_of",
+    "window_value",
 ]
 
-INSN_BITS = 128
-WORD_BITS = 64
-UOP_BITS = 32
 ITER_BITS = 14
 
 
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """`width` bits at bit `low`; two's complement when `signed`; `profile` that defines it."""
-
-    name: str
-    low: int
-    width: int
-    meaning: str
-    signed: bool = False
-    profile: Profile = Profile.VTA
-
-    @property
-    def high(self) -> int:
-        return self.low + self.width - 1
-
-    @property
-    def mask(self) -> int:
-        return ((1 << self.width) - 1) << self.low
-
-    @property
-    def range(self) -> tuple[int, int]:
-        """Smallest and largest value that fits."""
-        if self.signed:
-            return -(1 << (self.width - 1)), (1 << (self.width - 1)) - 1
-        return 0, (1 << self.width) - 1
-
-    def extract(self, word: int) -> int:
-        value = (word & self.mask) >> self.low
-        return value - (1 << self.width) if self.signed and value > self.range[1] else value
-
-    def insert(self, value: int, owner: str) -> int:
-        low, high = self.range
-        if not low <= value <= high:
-            raise IsaError(f"{owner}: {self.name} must be {low}..{high}, got {value}")
-        return (value << self.low) & self.mask
-
-
-@dataclass(frozen=True)
-class Format:
-    """An encoding: a name, its fields in bit order, and the total width in bits."""
-
-    name: str
-    fields: tuple[Field, ...]
-    width: int = INSN_BITS
-
-    def __iter__(self) -> Iterator[Field]:
-        return iter(self.fields)
-
-    def __getitem__(self, name: str) -> Field:
-        return self._by_name[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._by_name
-
-    @cached_property
-    def _by_name(self) -> dict[str, Field]:
-        return {field.name: field for field in self.fields}
-
-    def used_mask(self, profile: Profile) -> int:
-        """Bits that a profile gives a meaning; the rest is ignored (VTA) or reserved (Vitral)."""
-        return sum(field.mask for field in self.fields if field.profile <= profile)
-
-    def check(self) -> "Format":
-        used = 0
-        for field in self.fields:
-            if used & field.mask:
-                raise ConfigError(
-                    f"{self.name}: {field.name} needs bits {field.high}:{field.low}, which other"
-                    " fields already use; choose larger micro-op or smaller other buffers"
-                )
-            used |= field.mask
-        if used >> self.width:
-            raise ConfigError(
-                f"{self.name} needs {used.bit_length()} bits, an encoding has {self.width};"
-                " choose smaller buffers or a larger block"
-            )
-        return self
-
-
-class _Packer:
-    """Lays fields out as C compilers do: in order, never across a 64-bit word boundary."""
-
-    def __init__(self) -> None:
-        self.fields: list[Field] = []
-        self.position = 0
-
-    def add(
-        self,
-        name: str,
-        width: int,
-        meaning: str,
-        *,
-        signed: bool = False,
-        at: int | None = None,
-        profile: Profile = Profile.VTA,
-    ) -> "_Packer":
-        low = self.position if at is None else at
-        if low % WORD_BITS + width > WORD_BITS:
-            low += WORD_BITS - low % WORD_BITS
-        self.fields.append(
-            Field(name=name, low=low, width=width, meaning=meaning, signed=signed, profile=profile)
-        )
-        self.position = low + width
-        return self
-
-    def format(self, name: str, width: int = INSN_BITS) -> Format:
-        return Format(name, tuple(self.fields), width).check()
-
-
-def _header() -> _Packer:
+def _header() -> Packer:
     return (
-        _Packer()
+        Packer()
         .add("opcode", 3, "operation")
         .add("pop_prev", 1, "wait for a token from the previous stage")
         .add("pop_next", 1, "wait for a token from the next stage")
@@ -187,7 +80,7 @@ def _header() -> _Packer:
     )
 
 
-def _memory_header() -> _Packer:
+def _memory_header() -> Packer:
     return (
         _header()
         .add("memory", 3, "memory id")
@@ -196,7 +89,7 @@ def _memory_header() -> _Packer:
     )
 
 
-def _sizes(packer: _Packer) -> _Packer:
+def _sizes(packer: Packer) -> Packer:
     return (
         packer.add("y_size", 16, "rows", at=WORD_BITS)
         .add("x_size", 16, "elements per row")
@@ -225,7 +118,7 @@ def _store_format() -> Format:
     return packer.format("STORE")
 
 
-def _loop_header(config: CoreConfig) -> _Packer:
+def _loop_header(config: CoreConfig) -> Packer:
     bits = config.layout.uop_index_bits
     return (
         _header()
@@ -238,23 +131,34 @@ def _loop_header(config: CoreConfig) -> _Packer:
 
 
 def _gemm_format(config: CoreConfig) -> Format:
+    return _product_format("GEMM", "write the product instead of adding it", config)
+
+
+def _window_format(config: CoreConfig) -> Format:
+    """GEMM's layout; the whole instruction is Vitral's."""
+    gemm = _product_format("WINDOW", "write the result instead of combining it", config)
+    fields = [
+        replace(field, name="maximum", meaning="largest input instead of the sum of products")
+        if field.name == "reset"
+        else field
+        for field in gemm
+    ]
+    return Format("WINDOW", tuple(fields)).check()
+
+
+def _product_format(name: str, overwrite: str, config: CoreConfig) -> Format:
+    """Layout of instructions that combine INP and WGT elements into ACC elements."""
     layout = config.layout
     packer = _loop_header(config)
-    for name, bits in (
+    for operand, bits in (
         ("dst", layout.acc_index_bits),
         ("src", layout.inp_index_bits),
         ("wgt", layout.wgt_index_bits),
     ):
-        packer.add(f"{name}_factor_out", bits, f"added to {name} per outer iteration")
-        packer.add(f"{name}_factor_in", bits, f"added to {name} per inner iteration")
-    packer.add(
-        "overwrite",
-        1,
-        "write the product instead of adding it",
-        at=WORD_BITS - 1,
-        profile=Profile.VITRAL,
-    )
-    return packer.format("GEMM")
+        packer.add(f"{operand}_factor_out", bits, f"added to {operand} per outer iteration")
+        packer.add(f"{operand}_factor_in", bits, f"added to {operand} per inner iteration")
+    packer.add("overwrite", 1, overwrite, at=WORD_BITS - 1, profile=Profile.VITRAL)
+    return packer.format(name)
 
 
 def _alu_format(config: CoreConfig) -> Format:
@@ -279,14 +183,14 @@ def _config_format() -> Format:
 
 
 def _uop_format(name: str, fields: tuple[tuple[str, int, str], ...]) -> Format:
-    packer = _Packer()
+    packer = Packer()
     for field, width, meaning in fields:
         packer.add(field, width, meaning)
     return packer.format(name, UOP_BITS)
 
 
 def _param_format() -> Format:
-    packer = _Packer()
+    packer = Packer()
     packer.add("bias", 32, "int32, added to the accumulator (33-bit sum)", signed=True)
     packer.add("mult", 31, "unsigned multiplier")
     packer.add("shift", 8, "unsigned right shift of the product", at=64)
@@ -299,6 +203,38 @@ def _param_format() -> Format:
 PARAM_FIELDS = _param_format()
 """One lane (output channel) of a parameter entry: 16 bytes, little endian."""
 
+
+def _window_fields() -> Format:
+    packer = Packer()
+    packer.add("extra_taps", 2, "taps beyond the first")
+    packer.add("half_step", 14, "half of the even number below the distance between taps")
+    return packer.format("WINDOW register", 32)
+
+
+WINDOW_FIELDS = _window_fields()
+"""Value of ConfigRegister.WINDOW; its other bits must be 0."""
+
+
+def window_value(taps: int, distance: int) -> int:
+    """Value of ConfigRegister.WINDOW for `taps` INP elements, `distance` (odd) elements apart.
+
+    Raises
+    ------
+    IsaError
+        When taps or distance cannot be encoded.
+    """
+    if distance % 2 == 0:
+        raise IsaError(f"WINDOW: distance must be odd, got {distance}")
+    values = {"extra_taps": taps - 1, "half_step": distance // 2}
+    return sum(field.insert(values[field.name], "WINDOW") for field in WINDOW_FIELDS)
+
+
+def window_of(value: int) -> tuple[int, int]:
+    """Taps and distance that a value of ConfigRegister.WINDOW stands for."""
+    fields = {field.name: field.extract(value) for field in WINDOW_FIELDS}
+    return 1 + fields["extra_taps"], 1 + 2 * fields["half_step"]
+
+
 _INSN_CLASS: dict[Opcode, type[Instruction]] = {
     Opcode.LOAD: Load,
     Opcode.STORE: Store,
@@ -306,6 +242,7 @@ _INSN_CLASS: dict[Opcode, type[Instruction]] = {
     Opcode.FINISH: Finish,
     Opcode.ALU: Alu,
     Opcode.CONFIG: Config,
+    Opcode.WINDOW: Window,
 }
 _OPCODE = {cls: opcode for opcode, cls in _INSN_CLASS.items()}
 _FIELD_TYPES = {
@@ -314,6 +251,7 @@ _FIELD_TYPES = {
     "push_prev": bool,
     "push_next": bool,
     "reset": bool,
+    "maximum": bool,
     "overwrite": bool,
     "use_imm": bool,
     "requant": bool,
@@ -364,6 +302,7 @@ class InstructionSet:
         self.alu = _alu_format(config)
         self.finish = _header().format("FINISH")
         self.configure = _config_format()
+        self.window = _window_format(config)
         self.gemm_uop = _uop_format(
             "GEMM micro-op",
             (
@@ -393,6 +332,7 @@ class InstructionSet:
             Opcode.FINISH: self.finish,
             Opcode.ALU: self.alu,
             Opcode.CONFIG: self.configure,
+            Opcode.WINDOW: self.window,
         }[opcode]
 
     def encode(self, insn: Instruction, profile: Profile = Profile.VITRAL) -> int:
@@ -423,7 +363,7 @@ class InstructionSet:
             For an undefined opcode, then an undefined field, then reserved bits.
         """
         code = word & 7
-        last = Opcode.ALU if profile is Profile.VTA else Opcode.CONFIG
+        last = Opcode.ALU if profile is Profile.VTA else Opcode.WINDOW
         if code > last:
             raise DecodeError(Cause.UNDEFINED_OPCODE, f"undefined opcode {code}")
         opcode = Opcode(code)
@@ -486,10 +426,16 @@ def _check_combination(insn: Instruction, profile: Profile) -> None:
                 raise DecodeError(Cause.UNDEFINED_FIELD, f"STORE: {memory.name} cannot be stored")
             if requant and memory is not Memory.OUT:
                 raise DecodeError(Cause.UNDEFINED_FIELD, "STORE: only OUT can be requantised")
-        case Config(stage=stage, register=register):
-            if stage * 128 + register not in set(ConfigRegister):
+        case Config(stage=stage, register=register, value=value):
+            number = stage * 128 + register
+            if number not in set(ConfigRegister):
                 raise DecodeError(
                     Cause.UNDEFINED_FIELD, f"CONFIG: {stage.name} has no register {register}"
+                )
+            if number == ConfigRegister.WINDOW and value & ~WINDOW_FIELDS.used_mask(profile):
+                raise DecodeError(
+                    Cause.UNDEFINED_FIELD,
+                    f"CONFIG: WINDOW must be 0..{WINDOW_FIELDS.used_mask(profile)}, got {value}",
                 )
         case _:
             pass

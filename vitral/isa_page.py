@@ -12,6 +12,7 @@ from vitral.assembly import assemble
 from vitral.config import CoreConfig
 from vitral.isa import (
     PARAM_FIELDS,
+    WINDOW_FIELDS,
     Advance,
     AluOp,
     Cause,
@@ -58,6 +59,9 @@ EXAMPLES: tuple[tuple[Profile, str], ...] = (
     (Profile.VITRAL, "GEMM overwrite uop=0:1 iter=8,16 dst=16,1 src=0,0 wgt=0,0"),
     (Profile.VITRAL, "LOAD PARAM sram=0 dram=0x0 y=1 x=2 stride=2"),
     (Profile.VITRAL, "CONFIG INP_PAD value=-128"),
+    (Profile.VITRAL, "CONFIG WINDOW value=2"),
+    (Profile.VITRAL, "WINDOW overwrite uop=0:1 iter=14,14 dst=14,1 src=16,1 wgt=0,0"),
+    (Profile.VITRAL, "WINDOW maximum uop=1:3 iter=14,14 dst=14,1 src=16,1 wgt=0,0"),
 )
 """Lines whose encodings the page shows."""
 
@@ -67,7 +71,8 @@ _NOTES: dict[Opcode, str] = {
     Opcode.GEMM: "Multiplies INP elements with WGT elements into ACC elements.",
     Opcode.FINISH: "Ends the program; the last instruction.",
     Opcode.ALU: "Combines ACC elements with each other or with an immediate.",
-    Opcode.CONFIG: "Writes a pad register, in the queue of its stage.",
+    Opcode.CONFIG: "Writes a register of a stage, in the queue of that stage.",
+    Opcode.WINDOW: "Combines up to four INP elements, lane by lane, into ACC elements.",
 }
 _ENUMS: tuple[tuple[str, str, type[IntEnum]], ...] = (
     ("Memories", "`memory`; base-address registers are numbered alike", Memory),
@@ -101,6 +106,11 @@ def isa_page(config: CoreConfig | None = None) -> str:
         ),
         *(_enum(title, where, kind) for title, where, kind in _ENUMS),
         _config_registers(),
+        _format(
+            "### WINDOW register",
+            WINDOW_FIELDS,
+            "A WINDOW instruction takes 1 + `extra_taps` INP elements, 1 + 2 · `half_step` apart.",
+        ),
         _causes(),
         _examples(isa),
     ]
@@ -157,14 +167,14 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _opcodes(isa: InstructionSet) -> str:
     rows = []
     for opcode in Opcode:
-        profile = "Vitral" if opcode is Opcode.CONFIG else "both"
+        profile = "Vitral" if opcode > Opcode.ALU else "both"
         rows.append((str(int(opcode)), f"[{opcode.name}](#{opcode.name.lower()})", profile,
                      _NOTES[opcode]))  # fmt: skip
-    undefined = ", ".join(str(code) for code in range(8) if code not in set(Opcode))
+    spare = [str(code) for code in range(8) if code not in set(Opcode)]
+    undefined = f"{', '.join(spare)} {'is' if len(spare) == 1 else 'are'} undefined"
     width = isa.finish["opcode"].width
-    return (
-        f"## Opcodes\n\nThe low {width} bits of an instruction; {undefined} are undefined.\n\n"
-        + _table(("opcode", "instruction", "profile", "purpose"), rows)
+    return f"## Opcodes\n\nThe low {width} bits of an instruction; {undefined}.\n\n" + _table(
+        ("opcode", "instruction", "profile", "purpose"), rows
     )
 
 
@@ -223,8 +233,11 @@ def _config_registers() -> str:
         )
         for item in ConfigRegister
     )
-    text = "Written by CONFIG, 0 at launch. INP_PAD and WGT_PAD use the low 8 bits."
-    return f"## Pad registers\n\n{text}\n\n" + _table(("name", "stage", "register"), rows)
+    text = (
+        "Written by CONFIG, 0 at launch. INP_PAD and WGT_PAD use the low 8 bits. WINDOW has the"
+        " fields below; its other bits must be 0."
+    )
+    return f"## Stage registers\n\n{text}\n\n" + _table(("name", "stage", "register"), rows)
 
 
 def _causes() -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -39,17 +39,22 @@ _SELECTORS: dict[Opcode, tuple[str, ...]] = {
     Opcode.FINISH: (),
     Opcode.ALU: ("alu_opcode",),
     Opcode.CONFIG: ("stage", "register"),
+    Opcode.WINDOW: (),
 }
 """The fields of each instruction on which its legality and its stage depend."""
 
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What all words with certain selectors share: cause, stage, and bits that must be 0."""
+    """What all words with certain selectors share: cause, stage, and bits that must be 0.
+
+    Bits of `undefined` make an undefined field, those of `spare` are reserved.
+    """
 
     cause: Cause
     stage: Stage = Stage.LOAD
     spare: int = 0
+    undefined: int = 0
 
 
 class Legality(wiring.Component):
@@ -85,14 +90,19 @@ class Legality(wiring.Component):
         opcode = self._bits(opcode_field)
         cause = Signal(CAUSE_BITS)
         spare = Signal(INSN_BITS)
+        undefined = Signal(INSN_BITS)
         with m.Switch(Cat(opcode, self.profile)):
             for profile in Profile:
                 for value in range(1 << opcode_field.width):
                     with m.Case(value | profile << opcode_field.width):
-                        self._judge(m, value, profile, cause, spare)
-        reserved = (self.word & spare).any()
+                        self._judge(m, value, profile, cause, spare, undefined)
+        with m.If(cause != 0):
+            m.d.comb += self.cause.eq(cause)
+        with m.Elif((self.word & undefined).any()):
+            m.d.comb += self.cause.eq(Cause.UNDEFINED_FIELD)
+        with m.Elif((self.word & spare).any()):
+            m.d.comb += self.cause.eq(Cause.RESERVED_BITS)
         m.d.comb += [
-            self.cause.eq(Mux((cause == 0) & reserved, Cause.RESERVED_BITS, cause)),
             self.finish.eq(opcode == Opcode.FINISH),
         ]
         return m
@@ -101,7 +111,13 @@ class Legality(wiring.Component):
         return self.word[field.low : field.high + 1]
 
     def _judge(
-        self, m: Module, opcode: int, profile: Profile, cause: Signal, spare: Signal
+        self,
+        m: Module,
+        opcode: int,
+        profile: Profile,
+        cause: Signal,
+        spare: Signal,
+        undefined: Signal,
     ) -> None:
         """Assigns the verdict of one opcode, chosen by its selectors."""
         table = dict(self._verdicts(opcode, profile))
@@ -112,6 +128,7 @@ class Legality(wiring.Component):
                 cause.eq(verdict.cause),
                 self.stage.eq(verdict.stage),
                 spare.eq(Const(verdict.spare, INSN_BITS)),
+                undefined.eq(Const(verdict.undefined, INSN_BITS)),
             ]
 
         give(usual)
@@ -143,12 +160,19 @@ class Legality(wiring.Component):
         cause = self._cause(word, profile)
         if cause is not Cause.NONE:
             return _Verdict(cause)
-        spare = 0
+        fields = self._selectors(word & self._isa.finish["opcode"].mask)
+        known = sum(field.mask for field in fields) | self._isa.finish["opcode"].mask
+        bad = {Cause.RESERVED_BITS: 0, Cause.UNDEFINED_FIELD: 0}
         for bit in range(INSN_BITS):
-            flipped = word | 1 << bit
-            if flipped != word and self._cause(flipped, profile) is Cause.RESERVED_BITS:
-                spare |= 1 << bit
-        return _Verdict(Cause.NONE, queue_of(self._isa.decode(word, profile)), spare)
+            cause = self._cause(word | 1 << bit, profile)
+            if cause in bad and not known >> bit & 1:
+                bad[cause] |= 1 << bit
+        return _Verdict(
+            Cause.NONE,
+            queue_of(self._isa.decode(word, profile)),
+            bad[Cause.RESERVED_BITS],
+            bad[Cause.UNDEFINED_FIELD],
+        )
 
     def _cause(self, word: int, profile: Profile) -> Cause:
         try:

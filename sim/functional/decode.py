@@ -19,7 +19,7 @@ from vitral.sim.functional.emit import I64, Code, Ptr, Value
 
 __all__ = ["Decoder", "field_of"]
 
-ENTRY_WORDS = 6
+ENTRY_WORDS = 8
 WORD_BITS = 64
 MASK = (1 << WORD_BITS) - 1
 OPCODES = 8
@@ -41,9 +41,11 @@ class _Entry:
     stage: int = 0
     keep: int = 0
     reserved: int = 0
+    undefined: int = 0
 
     def words(self) -> list[int]:
-        halves = [part for mask in (self.keep, self.reserved) for part in (mask & MASK, mask >> 64)]
+        masks = (self.keep, self.reserved, self.undefined)
+        halves = [part for mask in masks for part in (mask & MASK, mask >> WORD_BITS)]
         return [self.cause, self.stage, *halves]
 
 
@@ -73,7 +75,7 @@ class Decoder:
         self.starts = _table(module, "starts", starts)
 
     def lookup(self, code: Code, profile: Value, low: Value, high: Value) -> Ptr:
-        """Words of the entry: cause, stage, keep low and high, reserved low and high."""
+        """Words of the entry: cause, stage, low and high of the bits kept, reserved, undefined."""
         opcode = low & (OPCODES - 1)
         key = code.var(0)
         for number, names in _DISCRIMINATORS.items():
@@ -113,22 +115,25 @@ class Decoder:
             insn = self.isa.decode(word, profile)
         except DecodeError as error:
             return _Entry(error.cause)
-        reserved = sum(
-            1 << bit for bit in range(128) if self._refuses(word, 1 << bit & ~mask, profile)
-        )
+        bad = {Cause.RESERVED_BITS: 0, Cause.UNDEFINED_FIELD: 0}
+        for bit in range(128):
+            cause = self._cause(word | 1 << bit & ~mask, profile)
+            if cause is not Cause.NONE:
+                bad[cause] |= 1 << bit
+        reserved, undefined = bad.values()
         keep = fmt.used_mask(profile) & ~reserved
         flagged = self.isa.decode(word | _flags(fmt) & ~reserved, profile)
         for name in TOKEN_FLAGS:
             if not getattr(flagged, name):
                 keep &= ~fmt[name].mask
-        return _Entry(Cause.NONE, int(queue_of(insn)), keep, reserved)
+        return _Entry(Cause.NONE, int(queue_of(insn)), keep, reserved, undefined)
 
-    def _refuses(self, word: int, bit: int, profile: Profile) -> bool:
+    def _cause(self, word: int, profile: Profile) -> Cause:
         try:
-            self.isa.decode(word | bit, profile)
-        except DecodeError:
-            return True
-        return False
+            self.isa.decode(word, profile)
+        except DecodeError as error:
+            return error.cause
+        return Cause.NONE
 
 
 def _flags(fmt: Format) -> int:

@@ -17,7 +17,7 @@ from vitral.sim.functional.words import ENTRY
 
 __all__ = ["Native", "cache_folder", "host_extensions", "load"]
 
-SHARED_SOURCES = ("config.py", "instructions.py", "isa.py")
+SHARED_SOURCES = ("config.py", "encoding.py", "instructions.py", "isa.py")
 SPEED_LEVEL = 3
 DIGEST_BYTES = 32
 

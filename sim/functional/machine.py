@@ -82,6 +82,8 @@ def _emit_fetch(module: ir.Module, config: CoreConfig, decoder: Decoder, locate:
         entry = decoder.lookup(code, context["profile"], low, high)
         with code.when(entry[0].ne(0)):
             _fail(context, entry[0], index)
+        with code.when(((low & entry[6]) | (high & entry[7])).ne(0)):
+            _fail(context, Cause.UNDEFINED_FIELD, index)
         with code.when(((low & entry[4]) | (high & entry[5])).ne(0)):
             _fail(context, Cause.RESERVED_BITS, index)
         early = (index + 1).ne(context["insn_count"])
@@ -151,7 +153,7 @@ def _emit_execute(
         number = number + field_of(low, high, fmt["register"])
         for register in ConfigRegister:
             with code.when(number.eq(int(register))):
-                context[f"pad_{register.name}"] = field_of(low, high, fmt["value"])
+                context[f"register_{register.name}"] = field_of(low, high, fmt["value"])
     code.ret(0)
     return code
 

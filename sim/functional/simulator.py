@@ -88,7 +88,7 @@ class FunctionalSimulator:
             "finished": LAST_ADDRESS,  # RUNNING as an unsigned word
         }
         values |= {f"base_{memory.name}": launch.base(memory) for memory in Memory}
-        values |= {f"pad_{register.name}": 0 for register in ConfigRegister}
+        values |= {f"register_{register.name}": 0 for register in ConfigRegister}
         values |= {name: array.ctypes.data for name, array in arrays.items()}
         values |= {name: array.ctypes.data for name, array in self.shadows.items()}
         values |= {f"queue_{s.name}": queue.ctypes.data for s, queue in self.queues.items()}

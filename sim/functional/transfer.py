@@ -113,7 +113,7 @@ class Transfers:
         """32 bits that repeat through the padding."""
         if memory not in _PAD_REGISTER:
             return context.code.number(0)
-        value = context[f"pad_{_PAD_REGISTER[memory].name}"]
+        value = context[f"register_{_PAD_REGISTER[memory].name}"]
         if memory in (Memory.INP, Memory.WGT):
             value = (value & 0xFF) * _BYTES_IN_WORD
         return fields["pad_value"].ne(0).where(value, 0)

@@ -41,7 +41,7 @@ SLOTS: tuple[str, ...] = (
     "param",
     "wide_inp",
     "wide_wgt",
-    *(f"pad_{register.name}" for register in ConfigRegister),
+    *(f"register_{register.name}" for register in ConfigRegister),
     *(f"{name}_{stage.name}" for name in _PER_STAGE for stage in Stage),
     *(f"token_{giver.name}_{taker.name}" for giver, taker in TOKENS),
     "fetched",

@@ -20,11 +20,12 @@ from vitral.isa import (
     Load,
     Stage,
     Store,
+    Window,
     queue_of,
 )
 from vitral.program import Dram, Launch, OnChip, Outcome, Wait, WaitReason
 from vitral.sim.reference.memory import Fault, MemoryPort
-from vitral.sim.reference.tensor import alu, gemm
+from vitral.sim.reference.tensor import alu, gemm, window
 from vitral.sim.reference.transfer import load, store
 
 __all__ = ["Reference"]
@@ -106,7 +107,7 @@ class _Run:
         self.launch = launch
         self.port = port
         self.onchip = onchip
-        self.pads = dict.fromkeys(ConfigRegister, 0)
+        self.registers = dict.fromkeys(ConfigRegister, 0)
         self.queues: dict[Stage, deque[_Slot]] = {stage: deque() for stage in Stage}
         self.tokens = dict.fromkeys(CHANNELS, 0)
         self.fetched = 0
@@ -217,15 +218,17 @@ class _Run:
     def _execute(self, insn: Instruction) -> None:
         match insn:
             case Load():
-                load(insn, self.onchip, self.port, self.pads)
+                load(insn, self.onchip, self.port, self.registers)
             case Store():
                 store(insn, self.onchip, self.port)
             case Gemm():
                 gemm(insn, self.onchip, self.isa)
+            case Window():
+                window(insn, self.onchip, self.isa, self.registers[ConfigRegister.WINDOW])
             case Alu():
                 alu(insn, self.onchip, self.isa)
             case Config(stage=stage, register=register, value=value):
-                self.pads[ConfigRegister(stage * _REGISTER_STRIDE + register)] = value
+                self.registers[ConfigRegister(stage * _REGISTER_STRIDE + register)] = value
             case _:
                 pass
 

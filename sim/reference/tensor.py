@@ -1,15 +1,15 @@
-"""GEMM and ALU: two loops over a range of micro-ops."""
+"""GEMM, WINDOW and ALU: two loops over a range of micro-ops."""
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from vitral.isa import Alu, AluOp, Cause, Format, Gemm, InstructionSet
+from vitral.isa import Alu, AluOp, Cause, Format, Gemm, InstructionSet, Window, window_of
 from vitral.program import OnChip
 from vitral.sim.reference.memory import Fault
 
-__all__ = ["alu", "gemm"]
+__all__ = ["alu", "gemm", "window"]
 
 Indices = npt.NDArray[np.int64]
 Values = npt.NDArray[np.int32]
@@ -33,6 +33,26 @@ def gemm(insn: Gemm, onchip: OnChip, isa: InstructionSet) -> None:
             onchip.acc[dst] = product  # of repeated indices numpy keeps the last
         else:
             np.add.at(onchip.acc, dst, product)
+
+
+def window(insn: Window, onchip: OnChip, isa: InstructionSet, register: int) -> None:
+    """Lane by lane over the taps that `register` holds: sum of products, or largest input."""
+    taps, distance = window_of(register)
+    offsets = distance * np.arange(taps)
+    for iteration in _iterations(insn, onchip.uop, isa.gemm_uop):
+        dst = _bounded(insn, iteration, "dst", len(onchip.acc))
+        src = _bounded(insn, iteration, "src", len(onchip.inp), reach=int(offsets[-1]))
+        inputs = onchip.inp[src[:, None] + offsets].astype(np.int32)
+        if insn.maximum:
+            result, combine = inputs.max(axis=1), np.maximum
+        else:
+            wgt = _bounded(insn, iteration, "wgt", len(onchip.wgt))
+            rows = onchip.wgt[wgt, :taps].astype(np.int32)
+            result, combine = np.einsum("ntbl,ntl->nbl", inputs, rows), np.add
+        if insn.overwrite:
+            onchip.acc[dst] = result
+        else:
+            combine.at(onchip.acc, dst, result)
 
 
 def alu(insn: Alu, onchip: OnChip, isa: InstructionSet) -> None:
@@ -67,7 +87,7 @@ class _Iteration:
 
 
 def _iterations(
-    insn: Gemm | Alu, memory: npt.NDArray[np.uint32], fmt: Format
+    insn: Gemm | Window | Alu, memory: npt.NDArray[np.uint32], fmt: Format
 ) -> Iterator[_Iteration]:
     """All iterations in order, in runs of whole inner loops or parts of one."""
     if insn.uop_bgn >= insn.uop_end or not insn.iter_out or not insn.iter_in:
@@ -84,13 +104,16 @@ def _iterations(
         yield _Iteration(outer, inner, {name: value[position] for name, value in uops.items()})
 
 
-def _bounded(insn: Gemm | Alu, iteration: _Iteration, name: str, depth: int) -> Indices:
+def _bounded(
+    insn: Gemm | Window | Alu, iteration: _Iteration, name: str, depth: int, *, reach: int = 0
+) -> Indices:
+    """Element indices; faults unless they and the elements up to `reach` further exist."""
     index = (
         iteration.fields[name]
         + iteration.outer * getattr(insn, f"{name}_factor_out")
         + iteration.inner * getattr(insn, f"{name}_factor_in")
     )
-    if index.max() >= depth:
+    if index.max() + reach >= depth:
         raise Fault(Cause.INDEX_OVERFLOW)
     return index
 

@@ -10,7 +10,7 @@ from vitral.sim.rtl.cache import cache_folder, digest_of, locked, write_atomical
 
 __all__ = ["emit_verilog"]
 
-SHARED = ("config.py", "errors.py", "instructions.py", "isa.py", "registers.py")
+SHARED = ("config.py", "encoding.py", "errors.py", "instructions.py", "isa.py", "registers.py")
 """What `hw` is made from besides its own files."""
 
 

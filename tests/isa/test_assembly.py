@@ -70,6 +70,9 @@ VITRAL_LINES = [
     "LOAD PARAM sram=0 dram=0x0 y=1 x=2 stride=2",
     "LOAD ACC pad_value sram=0 dram=0x0 y=1 x=2 stride=2 pad=0,0,15,0",
     "CONFIG ACC_PAD value=-2147483648 pop_prev",
+    "CONFIG WINDOW value=65535",
+    "WINDOW uop=3:5 iter=7,9 dst=1,2 src=3,4 wgt=5,6 pop_prev pop_next push_prev push_next",
+    "WINDOW maximum overwrite uop=0:1 iter=1,1 dst=0,0 src=0,0 wgt=0,0",
 ]
 
 
@@ -113,6 +116,9 @@ REFUSED = [
     ("STORE OUT sram=2040 y=3 x=3", "sram range ends at 2049"),
     ("STORE OUT y=2 x=2 requant advance=element param=125", "param range ends at 129"),
     ("GEMM uop=8000:8193 iter=1,1", "uop range ends at 8193"),
+    ("WINDOW uop=8000:8193 iter=1,1", "uop range ends at 8193"),
+    ("WINDOW reset uop=0:1", "unknown operand 'reset'"),
+    ("CONFIG WINDOW value=65536", "WINDOW must be 0..65535, got 65536"),
     ("GEMM iter=16384,1", "iter_out must be 0..16383, got 16384"),
     ("GEMM uop=3", "uop needs 2 value"),
     ("LOAD INP sram=1 sram=2", "sram is given twice"),

@@ -28,7 +28,10 @@ from vitral.isa import (
     Stage,
     Store,
     Uop,
+    Window,
     queue_of,
+    window_of,
+    window_value,
 )
 
 ISA = InstructionSet.of(CoreConfig())
@@ -99,7 +102,7 @@ def test_published_micro_ops() -> None:
 
 def legal_instruction(rng: random.Random, isa: InstructionSet) -> Instruction:
     """Any Vitral instruction, each field at an edge or anywhere."""
-    cls = rng.choice((Load, Store, Gemm, Alu, Finish, Config))
+    cls = rng.choice((Load, Store, Gemm, Alu, Finish, Config, Window))
     opcode = Opcode[cls.__name__.upper()]
     values: dict[str, Any] = {}
     for field in isa.format_of(opcode):
@@ -125,7 +128,9 @@ def legal_instruction(rng: random.Random, isa: InstructionSet) -> Instruction:
         if not values["requant"]:
             values.update(rounding=Rounding.HALF_EVEN, advance=Advance.NONE, param_base=0)
     if cls is Config:
-        values["register"] = rng.randrange(2) if values["stage"] is Stage.LOAD else 0
+        values["register"] = rng.randrange(2)
+        if values["stage"] is Stage.COMPUTE and values["register"]:
+            values["value"] = rng.getrandbits(16)
     insn = cls(**values)
     foreign = {Stage.LOAD: ("pop_prev", "push_prev"), Stage.STORE: ("pop_next", "push_next")}
     unused: dict[str, Any] = dict.fromkeys(foreign.get(queue_of(insn), ()), False)
@@ -210,7 +215,60 @@ def test_vitral_instructions_are_refused_in_the_vta_profile() -> None:
         Store(memory=Memory.ACC),
         Store(requant=True),
         Config(stage=Stage.LOAD),
+        Window(),
     ):
         ISA.encode(insn, Profile.VITRAL)
         with pytest.raises(IsaError):
             ISA.encode(insn, Profile.VTA)
+
+
+WINDOWS = (
+    (Window(), 0x0000000000000006, 0),
+    (Window(maximum=True, pop_prev=True, push_next=True), 0x00000000000000CE, 0),
+    (Window(overwrite=True), 0x8000000000000006, 0),
+    (Window(overwrite=True, uop_bgn=2, uop_end=5, iter_out=14, iter_in=7),
+     0x800E_0070_00A0_0206, 0),
+    (Window(dst_factor_out=1, dst_factor_in=3, src_factor_out=16, src_factor_in=1,
+            wgt_factor_out=3, wgt_factor_in=5), 0x6, 0x0140_3002_0400_1801),
+)  # fmt: skip
+"""Words written down by hand from the field table of docs/isa.md."""
+
+
+@pytest.mark.parametrize(("insn", "low", "high"), WINDOWS)
+def test_window_words(insn: Window, low: int, high: int) -> None:
+    assert f"{ISA.encode(insn):#034x}" == f"{high << 64 | low:#034x}"
+    assert ISA.decode(high << 64 | low) == insn
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_window_has_the_layout_of_gemm(name: str) -> None:
+    isa = InstructionSet.of(CONFIGS[name])
+    names = {"reset": "maximum"}
+    for field in isa.gemm:
+        twin = isa.window[names.get(field.name, field.name)]
+        assert (twin.low, twin.width, twin.signed) == (field.low, field.width, field.signed)
+
+
+def test_window_is_undefined_under_vta() -> None:
+    assert cause_of(ISA.encode(Window()), Profile.VTA) is Cause.UNDEFINED_OPCODE
+
+
+@pytest.mark.parametrize(
+    ("taps", "distance", "value"),
+    [(1, 1, 0), (3, 1, 2), (4, 3, 0b111), (2, 113, 0b11100001), (4, 32767, 0xFFFF)],
+)
+def test_window_register_values(taps: int, distance: int, value: int) -> None:
+    assert window_value(taps, distance) == value
+    assert window_of(value) == (taps, distance)
+
+
+@pytest.mark.parametrize(("taps", "distance"), [(0, 1), (5, 1), (1, 2), (1, 32769), (1, -1)])
+def test_window_register_limits(taps: int, distance: int) -> None:
+    with pytest.raises(IsaError, match="WINDOW: "):
+        window_value(taps, distance)
+
+
+@pytest.mark.parametrize("value", [1 << 16, 1 << 30, -1, -(1 << 31)])
+def test_other_bits_of_the_window_register_are_an_undefined_field(value: int) -> None:
+    word = ISA.encode(Config(stage=Stage.COMPUTE, register=0, value=value))
+    assert cause_of(word | ISA.configure["register"].insert(1, "CONFIG")) is Cause.UNDEFINED_FIELD

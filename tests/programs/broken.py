@@ -64,7 +64,8 @@ def _toggled_token(program: Program, place: int, rng: random.Random) -> list[int
 
 
 def _undefined_opcode(program: Program, place: int, rng: random.Random) -> list[int]:
-    return _changed(program, place, program.words[place] & ~7 | rng.choice((6, 7)))
+    undefined = 7 if program.launch.profile is Profile.VITRAL else rng.choice((5, 6, 7))
+    return _changed(program, place, program.words[place] & ~7 | undefined)
 
 
 def _reserved_bit(program: Program, place: int, rng: random.Random) -> list[int] | None:

@@ -44,7 +44,6 @@ ONE_GEMM = "GEMM uop=1:2 iter=1,1 dst=0,0 src=0,0 wgt=0,0"
 ONE_ALU = "ALU ADD uop=1:2 iter=1,1 dst=0,0 src=0,0"
 
 FAULTS: list[tuple[str, list[int], Cause]] = [
-    ("opcode 6", [6, FINISH], Cause.UNDEFINED_OPCODE),
     ("opcode 7", [7, FINISH], Cause.UNDEFINED_OPCODE),
     ("memory 7", [word(ONE_INP, memory=7), FINISH], Cause.UNDEFINED_FIELD),
     ("load of OUT", [word(ONE_INP, memory=4), FINISH], Cause.UNDEFINED_FIELD),
@@ -54,6 +53,10 @@ FAULTS: list[tuple[str, list[int], Cause]] = [
     ("advance 3", [word(ONE_STORE, requant=1, advance=3), FINISH], Cause.UNDEFINED_FIELD),
     ("ALU operation 5", [word(ONE_ALU, alu_opcode=5), FINISH], Cause.UNDEFINED_FIELD),
     ("register 9", [word("CONFIG INP_PAD value=1", register=9), FINISH], Cause.UNDEFINED_FIELD),
+    ("window register", [word("CONFIG WINDOW value=0", value=1 << 16), FINISH],
+     Cause.UNDEFINED_FIELD),
+    ("negative window register", [word("CONFIG WINDOW value=0", value=-1), FINISH],
+     Cause.UNDEFINED_FIELD),
     ("spare bit", [FINISH | 1 << 90, FINISH], Cause.RESERVED_BITS),
     ("token flag of load", [word(ONE_INP, pop_prev=1), FINISH], Cause.RESERVED_BITS),
     ("token flag of store", [word(ONE_STORE, push_next=1), FINISH], Cause.RESERVED_BITS),
