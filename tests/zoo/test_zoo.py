@@ -1,5 +1,6 @@
 """The zoo's networks: sizes that everybody knows, codes that are used, onnxruntime's bytes."""
 
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -33,8 +34,6 @@ PUBLISHED = {
 ADDS = {"resnet18": 8, "resnet50": 16, "mobilenetv2": 10, "resnet8": 3}
 QUICK = ("resnet18", "mobilenetv1", "resnet8", "ds-cnn", "vww", "autoencoder", "c4")
 LONG = ("resnet50", "mobilenetv2", "tiny-yolov2", "yolov3-tiny", "squeezenet11", "vgg16")
-FEW = 16
-"""Values in a tensor below which one input says little about its range."""
 every = pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)]
 )
@@ -76,8 +75,8 @@ def test_every_network_has_a_published_size() -> None:
     assert {*QUICK, *LONG} | {f"c{number}" for number in range(1, 12)} == set(NETWORKS)
 
 
-def codes(name: str, seed: int) -> dict[str, npt.NDArray[np.int8]]:
-    """Every tensor between QuantizeLinear and DequantizeLinear, as onnxruntime computes it."""
+def codes(name: str, seeds: Iterable[int]) -> dict[str, npt.NDArray[np.int8]]:
+    """onnxruntime's (seeds, ...) of every tensor between QuantizeLinear and DequantizeLinear."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model(name))
     names = [node.output[0] for node in copy.graph.node if node.op_type == "QuantizeLinear"]
@@ -86,21 +85,19 @@ def codes(name: str, seed: int) -> dict[str, npt.NDArray[np.int8]]:
             onnx.helper.make_tensor_value_info(wanted, onnx.TensorProto.INT8, None)
         )
     session = ort.InferenceSession(copy.SerializeToString())
-    x = sample_input(tuple(session.get_inputs()[0].shape), seed)
-    values = [np.asarray(value, np.int8) for value in session.run(names, {"input": x})]
-    return dict(zip(names, values, strict=True))
+    shape = tuple(session.get_inputs()[0].shape)
+    runs = [session.run(names, {"input": sample_input(shape, seed)}) for seed in seeds]
+    return {name: np.stack(list(values)) for name, *values in zip(names, *runs, strict=True)}
 
 
 @every
 def test_no_tensor_collapses(name: str) -> None:
-    """On an input that no scale was calibrated on: spread, not clamped, not constant."""
-    for tensor, values in codes(name, seed=3).items():
-        if values.size < FEW:
-            continue
+    """On inputs that no scale was calibrated on: spread, not clamped, not constant."""
+    for tensor, values in codes(name, seeds=range(3, 6)).items():
         used = len(np.unique(values))
-        assert used >= min(100, values.size // 4), f"{tensor}: {used} codes"
+        assert used >= min(100, values.size // 8), f"{tensor}: {used} codes"
         reach = int(values.max()) - int(values.min())
-        assert reach >= 120, f"{tensor}: codes reach over {reach} of 255"
+        assert reach >= 100, f"{tensor}: codes reach over {reach} of 255"
         clamped = np.mean(values == 127)
         assert clamped < 0.1, f"{tensor}: {clamped:.1%} at the upper end"
         zeros = np.mean(values == values.min())

@@ -34,7 +34,7 @@ def ds_cnn(seed: int) -> onnx.ModelProto:
 
 def autoencoder(seed: int) -> onnx.ModelProto:
     """Anomaly detection on 640 values: 264,192 multiply-accumulates, dense layers only."""
-    net = Network("autoencoder", (640, 1, 1), seed=seed, samples=2 * SAMPLES)
+    net = Network("autoencoder", (640, 1, 1), seed=seed, samples=32 * SAMPLES)
     x = net.flatten(net.input, "flatten")
     for number, outputs in enumerate((128, 128, 128, 128, 8, 128, 128, 128, 128), 1):
         x = net.dense(x, outputs, f"fc{number}", top=inf)
