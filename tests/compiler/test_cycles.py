@@ -1,0 +1,125 @@
+"""The cycle model against the RTL's recorded cycles, and its parts against hand-made cases."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vitral.bench.layers import RESNET18
+from vitral.bench.workload import compile_layer, make_layer
+from vitral.compiler.cycles import Prediction, predict
+from vitral.compiler.cycles.bursts import transfer
+from vitral.compiler.cycles.compute import elements_of
+from vitral.compiler.cycles.reads import ReadChannel
+from vitral.compiler.cycles.timing import CORE
+from vitral.compiler.cycles.writes import WriteChannel
+from vitral.config import INSN_BYTES, CoreConfig
+from vitral.errors import CompileError
+from vitral.isa import Finish, Gemm, Instruction, InstructionSet, Load, Memory
+from vitral.program import MemoryModel, ProgramFolder
+from vitral.runtime.module import Module
+
+CONFIG = CoreConfig()
+DATA = Path(__file__).parents[1]
+RECORDED = json.loads((DATA / "e2e" / "data" / "cycles.json").read_text())["cycles"]
+GOLDEN = sorted(path.parent.name for path in (DATA / "data" / "golden").glob("*/instructions.bin"))
+ALLOWED = 0.03
+
+
+def _instructions(module: Module) -> list[Instruction]:
+    (segment,) = module.segments
+    raw = np.asarray(module.image[segment.insn_offset]).tobytes()
+    return _decode(raw[: segment.insn_count * INSN_BYTES])
+
+
+def _decode(raw: bytes) -> list[Instruction]:
+    isa = InstructionSet.of(CONFIG)
+    words = (raw[n : n + INSN_BYTES] for n in range(0, len(raw), INSN_BYTES))
+    return [isa.decode(int.from_bytes(word, "little")) for word in words]
+
+
+@pytest.mark.parametrize("name", RESNET18)
+def test_layers_are_within_three_percent_of_the_rtl(name: str) -> None:
+    module = compile_layer(make_layer(name, RESNET18[name], np.random.default_rng(0)), CONFIG)
+    predicted = predict(_instructions(module), CONFIG).cycles
+    assert abs(predicted / RECORDED[name] - 1) < ALLOWED, f"{predicted}, RTL {RECORDED[name]}"
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden_programs_are_within_three_percent_of_the_rtl(name: str) -> None:
+    folder = ProgramFolder.load(DATA / "data" / "golden" / name)
+    launch = folder.launch
+    raw = bytes(folder.dram().read(launch.insn_base, INSN_BYTES * launch.insn_count))
+    predicted = predict(_decode(raw), CONFIG, bases=launch.bases).cycles
+    assert abs(predicted / RECORDED[name] - 1) < ALLOWED, f"{predicted}, RTL {RECORDED[name]}"
+
+
+def _run(*insns: Instruction, memory: MemoryModel | None = None) -> Prediction:
+    return predict([*insns, Finish()], CONFIG, memory=memory)
+
+
+def test_a_missing_token_is_an_error() -> None:
+    with pytest.raises(CompileError, match="cannot end"):
+        _run(Gemm(pop_prev=True))
+
+
+def test_element_operations_take_a_cycle_each() -> None:
+    def gemm(rounds: int) -> Gemm:
+        return Gemm(uop_end=3, iter_out=rounds, iter_in=7)
+
+    assert elements_of(gemm(5)) == 105
+    one, two = _run(gemm(5)), _run(gemm(6))
+    assert two.cycles - one.cycles == 21
+    assert (one.operations, two.operations) == (105, 126)
+    assert _run(gemm(5), gemm(6)).operations == 231
+
+
+def test_latency_counts_once_for_data_in_one_stream() -> None:
+    load = Load(memory=Memory.WGT, y_size=1, x_size=512, x_stride=512)
+    quick, slow = (_run(load, memory=MemoryModel(latency=n)) for n in (32, 64))
+    assert quick.read_beats == slow.read_beats == 512 * 32 + 2 * 2
+    assert slow.cycles - quick.cycles == 2 * 32, "of the program and of the data"
+
+
+@pytest.mark.parametrize(
+    ("address", "row", "stride", "rows", "bursts"),
+    [
+        (0, 128, 128, 3, (16, 16, 16)),
+        (0, 128, 256, 2, (16, 16)),
+        (0, 136, 256, 2, (16, 1, 16, 1)),
+        (8, 128, 128, 1, (16,)),
+        (4096 - 24, 64, 64, 1, (3, 5)),
+        (12, 8, 8, 1, (2,)),
+    ],
+)
+def test_bursts(address: int, row: int, stride: int, rows: int, bursts: tuple[int, ...]) -> None:
+    assert transfer(address, row, stride, rows, True, CONFIG).bursts == bursts
+
+
+def test_padded_rows_are_not_joined() -> None:
+    moved = transfer(0, 64, 64, 3, False, CONFIG)
+    assert (moved.bursts, moved.before_last) == ((8, 8, 8), 2)
+
+
+def test_short_bursts_wait_for_the_outstanding_ones() -> None:
+    channel = ReadChannel(CONFIG, MemoryModel())
+    data: list[tuple[int, int]] = []
+    addresses = channel.grant(10, (1,) * 9, data=data)
+    assert addresses == [10, 11, 12, 13, 14, 15, 16, 17, 75]
+    assert [start for start, _ in data] == [n + 64 for n in addresses]
+
+
+def test_long_bursts_leave_no_gap() -> None:
+    channel = ReadChannel(CONFIG, MemoryModel())
+    data: list[tuple[int, int]] = []
+    channel.grant(0, (16,) * 40, data=data)
+    assert data[-1][1] - data[0][0] == 16 * 40 - 1
+
+
+def test_write_bursts_wait_for_acknowledgements() -> None:
+    channel = WriteChannel(CONFIG, MemoryModel(), CORE)
+    _, end, ack = channel.send((1,) * 8, 0, 20, 0)
+    assert (end, ack) == (27, 27 + 64)
+    _, end, _ = channel.send((1,), 28, 28, 0)
+    assert end == 20 + 64 + CORE.ack_to_burst + CORE.address_to_data
