@@ -66,9 +66,9 @@ def test_command_is_installed() -> None:
     script = Path(sys.executable).parent / "vitral"
     run = subprocess.run([script, "targets"], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("target ")
-    run = subprocess.run([script, "bench", "c1"], capture_output=True, text=True)
+    run = subprocess.run([script, "bench", "c0"], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr.startswith("vitral: no benchmark 'c1'; known: c2, c3")
+    assert run.stderr.startswith("vitral: no benchmark 'c0'; known: c1, c2")
 
 
 def test_closed_pipe_is_no_error(module: str) -> None:
@@ -270,7 +270,7 @@ def test_results_go_to_files(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["disasm", "{short}"], "short.vitral: truncated"),
         (["verify", "{tmp}"], "memory_addresses.csv: cannot read"),
         (["verilog", "--target", "vu9p"], "no target 'vu9p'"),
-        (["bench", "c12"], "no benchmark 'c12'; known: c2"),
+        (["bench", "c12"], "no benchmark 'c12'; known: c1"),
         (["program"], "the following arguments are required: VERB"),
         (["program", "run", "/nowhere"], "/nowhere/memory_addresses.csv"),
     ],

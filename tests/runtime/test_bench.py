@@ -3,17 +3,22 @@
 import json
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 from vitral.arithmetic import requantize
-from vitral.bench import bench_names
-from vitral.bench.layers import RESNET18, ConvShape
+from vitral.bench import BenchLayer, BenchResult, bench_names, networks
+from vitral.bench.layers import OCCURRENCES, RESNET18, ConvShape
 from vitral.bench.workload import make_layer, make_workload, reference_result
+from vitral.bench.yardstick import numpy_workload
 from vitral.cli import main
 from vitral.config import CoreConfig
+from vitral.program import MemoryModel
+from vitral.runtime.profile import LayerProfile
 from vitral.verify import verify_module
+from vitral.zoo import NETWORKS
 
 
 @pytest.mark.parametrize(
@@ -79,4 +84,58 @@ def test_a_wrong_byte_is_a_mismatch(
 
 
 def test_names() -> None:
-    assert bench_names() == (*(f"c{n}" for n in range(2, 12)), "c2-c11")
+    convs = tuple(f"c{n}" for n in range(1, 12))
+    assert bench_names()[:12] == (*convs, "c2-c11")
+    assert set(bench_names()) == {*convs, "c2-c11", *NETWORKS}
+
+
+def test_a_network_is_compared_tensor_by_tensor(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "resnet8", "--device", "fsim", "--json", "-"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["network"], result["match"]) == ("resnet8", True)
+    assert result["checked_by"] == "reference"
+    assert result["compile"]["cpu_s"] > 0
+    assert result["compile"]["numpy_workload_s"] > 0
+    assert sum(layer["macs"] for layer in result["layers"]) == 12_501_632
+    assert result["total_cycles"] is None
+
+
+def test_a_wrong_tensor_inside_a_network_is_a_mismatch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = networks._tensors
+
+    def wrong(*arguments: Any) -> dict[str, np.ndarray]:
+        values = dict(right(*arguments))
+        inner = next(name for name, value in values.items() if value.dtype == np.int8)
+        values[inner] = values[inner] ^ (np.arange(values[inner].size) == 7).reshape(
+            values[inner].shape
+        ).astype(np.int8)
+        return values
+
+    monkeypatch.setattr(networks, "_tensors", wrong)
+    assert main(["bench", "autoencoder", "--device", "fsim", "--json", "-"]) == 1
+    assert json.loads(capsys.readouterr().out)["match"] is False
+
+
+def test_layers_count_as_often_as_the_network_has_them() -> None:
+    def layer(name: str, cycles: int, times: int) -> BenchLayer:
+        profile = LayerProfile(name=name, op="conv", device="tsim", macs=1, cycles=cycles)
+        return BenchLayer(profile, True, 2.0, times)
+
+    result = BenchResult(
+        network="both",
+        device="tsim",
+        layers=(layer("a", 100, 4), layer("b", 1000, 1)),
+        config=CoreConfig(),
+        memory=MemoryModel(),
+        repeat=2,
+        checked_by="numpy",
+    )
+    assert (result.total_cycles, result.weighted_cycles) == (1100, 1400)
+    assert result.cycles_per_s == 550
+    assert sum(OCCURRENCES.get(name, 1) for name in RESNET18) == 19
+
+
+def test_the_numpy_workload_takes_processor_time() -> None:
+    assert 0.05 < numpy_workload() < 60

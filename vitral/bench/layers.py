@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["RESNET18", "ConvShape"]
+__all__ = ["OCCURRENCES", "RESNET18", "ConvShape"]
 
 
 @dataclass(frozen=True)
@@ -37,3 +37,6 @@ RESNET18 = {
     "c11": ConvShape(512, 7, 512, 3, 1, 1),
 }
 """ResNet-18's convolutions on 224x224 images after the first one, by the names VTA gave them."""
+
+OCCURRENCES = {"c2": 4, "c5": 3, "c8": 3, "c11": 3}
+"""How often ResNet-18 has the layers that it has more than once."""

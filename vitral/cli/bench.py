@@ -13,7 +13,11 @@ MISMATCH = 1
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("bench", help="measure a standard layer or network")
-    parser.add_argument("name", metavar="NAME", help="c2 ... c11, or c2-c11: each of them")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help="c1 ... c11, c2-c11: each of them, or a network of vitral.zoo, such as resnet18",
+    )
     parser.add_argument("--device", choices=device_names(), default="tsim")
     parser.add_argument("--target", metavar="NAME", default="sim", help="core to measure")
     parser.add_argument(
@@ -49,6 +53,10 @@ def _print(record: dict) -> None:
     rows = [[layer[name] for name in names] for layer in record["layers"]]
     rows = [[*row[:-1], "yes" if row[-1] else "NO"] for row in rows]
     print_table(("layer", "MACs", "cycles", "roofline", "utilisation", "exact"), rows)
+    for step in record["host"]:
+        print(f"cpu  {step['name']}: {step['op']}, {1000 * step['seconds']:.1f} ms")
+    if record["weighted_cycles"] is not None:
+        print(f"by occurrence {record['weighted_cycles']:,} cycles", end=", ")
     if record["total_cycles"] is not None:
         print(f"total {record['total_cycles']:,} cycles", end=", ")
         print(f"simulated at {record['cycles_per_s']:,.0f} cycles/s")

@@ -1,13 +1,11 @@
 """Networks by name."""
 
-from collections.abc import Callable
-from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vitral.errors import VitralError
-from vitral.zoo import mobilenet, plain, resnet, tiny, yolo
 from vitral.zoo.calibrate import images
 from vitral.zoo.forward import Float
 
@@ -16,24 +14,25 @@ if TYPE_CHECKING:
 
 __all__ = ["NETWORKS", "build", "sample_input"]
 
-Recipe = Callable[[int], "onnx.ModelProto"]
-
-NETWORKS: dict[str, Recipe] = {
-    "resnet18": resnet.resnet18,
-    "resnet50": resnet.resnet50,
-    "mobilenetv1": mobilenet.mobilenetv1,
-    "mobilenetv2": mobilenet.mobilenetv2,
-    "tiny-yolov2": yolo.tiny_yolov2,
-    "yolov3-tiny": yolo.yolov3_tiny,
-    "squeezenet11": plain.squeezenet11,
-    "vgg16": plain.vgg16,
-    "resnet8": tiny.resnet8,
-    "ds-cnn": tiny.ds_cnn,
-    "vww": mobilenet.mobilenetv1_quarter,
-    "autoencoder": tiny.autoencoder,
-    **{name: partial(resnet.resnet18_conv, name) for name in resnet.RESNET18_CONVS},
+_RECIPES = {
+    "resnet18": "resnet.resnet18",
+    "resnet50": "resnet.resnet50",
+    "mobilenetv1": "mobilenet.mobilenetv1",
+    "mobilenetv2": "mobilenet.mobilenetv2",
+    "tiny-yolov2": "yolo.tiny_yolov2",
+    "yolov3-tiny": "yolo.yolov3_tiny",
+    "squeezenet11": "plain.squeezenet11",
+    "vgg16": "plain.vgg16",
+    "resnet8": "tiny.resnet8",
+    "ds-cnn": "tiny.ds_cnn",
+    "vww": "mobilenet.mobilenetv1_quarter",
+    "autoencoder": "tiny.autoencoder",
+    **{f"c{number}": f"resnet.c{number}" for number in range(1, 12)},
 }
-"""Each recipe takes a seed and gives a model."""
+"""Module and function that takes a seed and gives a model; imported when asked for, with onnx."""
+
+NETWORKS = tuple(_RECIPES)
+"""All names; c1 to c11 are ResNet-18's convolutions as VTA numbers them."""
 
 
 def build(name: str, seed: int = 0) -> "onnx.ModelProto":
@@ -44,10 +43,10 @@ def build(name: str, seed: int = 0) -> "onnx.ModelProto":
     VitralError
         When there is no such network.
     """
-    recipe = NETWORKS.get(name)
-    if recipe is None:
+    if name not in _RECIPES:
         raise VitralError(f"the zoo has no {name!r}; it has {', '.join(NETWORKS)}")
-    return recipe(seed)
+    module, _, function = _RECIPES[name].partition(".")
+    return getattr(import_module(f"vitral.zoo.{module}"), function)(seed)
 
 
 def sample_input(shape: tuple[int, int, int, int], seed: int = 0) -> Float:

@@ -7,7 +7,11 @@ import onnx
 
 from vitral.zoo.network import Network, Tensor
 
-__all__ = ["RESNET18_CONVS", "resnet18", "resnet18_conv", "resnet50"]
+# fmt: off
+__all__ = [
+    "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "c10", "c11", "resnet18", "resnet50",
+]
+# fmt: on
 
 IMAGE = (3, 224, 224)
 CLASSES = 1000
@@ -53,13 +57,16 @@ def resnet50(seed: int) -> onnx.ModelProto:
     return _head(net, x)
 
 
-def resnet18_conv(name: str, seed: int) -> onnx.ModelProto:
+def _conv(name: str, seed: int) -> onnx.ModelProto:
     """One of `RESNET18_CONVS` with bias and ReLU; padding is half the kernel."""
     channels, size, outputs, kernel, stride = RESNET18_CONVS[name]
     net = Network(name, (channels, size, size), seed=seed)
     return net.finish(
         net.conv(net.input, outputs, kernel, name, stride=stride, pads=kernel // 2, top=inf)
     )
+
+
+c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 = (partial(_conv, name) for name in RESNET18_CONVS)
 
 
 def _stem(net: Network) -> Tensor:

@@ -1,0 +1,91 @@
+"""Whole networks of the zoo on a device, compared with another device in the same run."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral import zoo
+from vitral.bench.result import BenchLayer, BenchResult, CompileCost
+from vitral.bench.yardstick import numpy_workload
+from vitral.compiler.pipeline import compile
+from vitral.config import CoreConfig
+from vitral.program import MemoryModel
+from vitral.runtime.module import Module
+from vitral.runtime.profile import LayerProfile
+from vitral.runtime.session import Session
+
+__all__ = ["bench_network"]
+
+CHECKERS = {"fsim": "reference"}
+"""Device to compare with, where it is not fsim."""
+Values = Mapping[str, npt.NDArray]
+
+
+def bench_network(
+    name: str,
+    device: str,
+    *,
+    config: CoreConfig,
+    memory: MemoryModel,
+    repeat: int,
+    options: dict[str, Any],
+    seed: int = 0,
+) -> BenchResult:
+    """Compile a network of the zoo, run it `repeat` times, and compare every tensor.
+
+    What is compared is all that passes between steps, the network's outputs among it.
+
+    Parameters
+    ----------
+    options : dict
+        Of the device, as `Session` takes them.
+    """
+    model = zoo.build(name, seed)
+    start = time.process_time()
+    module = compile(model, target=config)
+    cost = CompileCost(time.process_time() - start, numpy_workload())
+    source = module.inputs[0]
+    feeds = {source.name: zoo.sample_input(_four(source.shape), seed + 1)}
+    checker = CHECKERS.get(device, "fsim")
+    wanted = _tensors(module, checker, feeds)
+    matches, seconds = [], 0.0
+    profile: tuple[LayerProfile, ...] = ()
+    with Session(module, device, **options) as session:
+        for _ in range(repeat):
+            session.run(None, feeds)
+            matches.append(_equal(session.tensors(), wanted))
+            profile = session.profile()
+            seconds += sum(layer.seconds for layer in profile if layer.device != "cpu")
+    layers = [layer for layer in profile if layer.device != "cpu"]
+    return BenchResult(
+        network=name,
+        device=device,
+        layers=tuple(BenchLayer(x, all(matches), seconds / len(layers)) for x in layers),
+        host=tuple(layer for layer in profile if layer.device == "cpu"),
+        config=config,
+        memory=memory,
+        repeat=repeat,
+        checked_by=checker,
+        compiling=cost,
+        notes={"programs": len(module.segments)},
+    )
+
+
+def _tensors(module: Module, device: str, feeds: Values) -> Values:
+    with Session(module, device) as session:
+        session.run(None, feeds)
+        return {name: np.array(value) for name, value in session.tensors().items()}
+
+
+def _equal(values: Values, wanted: Values) -> bool:
+    return values.keys() == wanted.keys() and all(
+        np.array_equal(values[name], wanted[name]) for name in wanted
+    )
+
+
+def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    n, c, h, w = shape
+    return n, c, h, w
