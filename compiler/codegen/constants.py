@@ -4,13 +4,13 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.schedule.geometry import Geometry, Task, blocks_of
-from vitral.compiler.schedule.layer import ConvLayer
+from vitral.compiler.schedule.layer import AddLayer, ConvLayer
 from vitral.compiler.schedule.steps import Chunk
 from vitral.config import PARAM_LANE_BYTES, CoreConfig
 from vitral.errors import CompileError
 from vitral.isa import PARAM_FIELDS
 
-__all__ = ["pack_params", "pack_weights"]
+__all__ = ["pack_params", "pack_weights", "split_planes"]
 
 _INT8_MIN, _INT8_MAX = -128, 127
 
@@ -25,7 +25,7 @@ def pack_weights(
     """
     parts = []
     for task, pieces in zip(geometry.tasks, chunks, strict=True):
-        dense = _split_planes(_dense(layer, task, config.block), geometry.planes)
+        dense = split_planes(_dense(layer, task, config.block), geometry.planes)
         blocked = _blocked(dense, task, config.block)
         flat = [
             blocked[:, i : i + ins, k : k + taps].reshape(task.outs, -1, config.block, config.block)
@@ -49,7 +49,7 @@ def _dense(layer: ConvLayer, task: Task, block: int) -> npt.NDArray[np.int16]:
     return dense
 
 
-def _split_planes(weight: npt.NDArray[np.int16], planes: int) -> npt.NDArray[np.int8]:
+def split_planes(weight: npt.NDArray[np.int16], planes: int) -> npt.NDArray[np.int8]:
     """int8 (..., planes) whose sum over the last axis is the weight."""
     rest, parts = weight.astype(np.int32), []
     for _ in range(planes):
@@ -67,7 +67,7 @@ def _blocked(dense: npt.NDArray[np.int8], task: Task, block: int) -> npt.NDArray
     return shaped.transpose(0, 2, 4, 5, 6, 1, 3)
 
 
-def pack_params(layer: ConvLayer, config: CoreConfig) -> npt.NDArray[np.uint8]:
+def pack_params(layer: ConvLayer | AddLayer, config: CoreConfig) -> npt.NDArray[np.uint8]:
     """uint8 (output channel blocks, block, 16); lanes without a channel give 0.
 
     Raises
@@ -75,7 +75,7 @@ def pack_params(layer: ConvLayer, config: CoreConfig) -> npt.NDArray[np.uint8]:
     CompileError
         When an array has not one value per output channel, or a value does not fit its field.
     """
-    params, channels = layer.params, layer.weight.shape[0]
+    params, channels = layer.params, layer.out_shape[1]
     lanes = np.zeros((blocks_of(channels, config.block) * config.block, PARAM_LANE_BYTES), np.uint8)
     columns = []
     for field in PARAM_FIELDS:

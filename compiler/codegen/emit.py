@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from vitral.compiler.codegen.gemm import GemmCall
+from vitral.compiler.codegen.calls import Call
 from vitral.compiler.codegen.hazards import Hazards
+from vitral.compiler.codegen.input_loads import block_load, merged_load
 from vitral.compiler.codegen.params import ParamRing
 from vitral.compiler.codegen.tensors import TensorView
 from vitral.compiler.codegen.tokens import TokenStream
-from vitral.compiler.schedule.steps import InputChunk, Step
+from vitral.compiler.schedule.steps import InputChunk, Step, WeightChunk
 from vitral.config import CoreConfig
-from vitral.errors import CompileError
 from vitral.isa import (
     Advance,
     Config,
@@ -29,13 +29,16 @@ _FIELD_LIMIT = 65535  # sizes and strides have 16 bits
 
 @dataclass(frozen=True)
 class Operands:
-    """What the steps of a layer read and write: element positions in DRAM and constants."""
+    """What the steps of a layer read and write: element positions in DRAM and constants.
+
+    Without `params` results are stored as they are.
+    """
 
     name: str
-    source: TensorView
+    sources: tuple[TensorView, ...]
     result: TensorView
     weights: int
-    params: int
+    params: int | None
     blocks: int
     pad_value: int
     rounding: Rounding
@@ -58,45 +61,50 @@ class Emitter:
         self._tensors: dict[str, Hazards] = {}
         self._params = ParamRing(layout.param_depth)
         self._inp_pad = 0
+        self._window = 0
 
     def load_operands(self, step: Step, operands: Operands) -> None:
         """The LOADs of a step's input and weights; by channel block when it is a cold start."""
         blocks = step.chunk.ins[1]
         pieces = [(n, 1) for n in range(blocks)] if step.cold else [(0, blocks)]
-        for first, count in pieces:
+        per_piece = step.weight.count // len(pieces)
+        for number, (first, count) in enumerate(pieces):
             if step.load_weight:
-                self._load_weight(step, operands, first, count)
+                self._load_weight(step.weight, operands, number * per_piece, per_piece)
             if step.load_input:
-                self._load_input(step.input, operands, first, count)
+                for chunk in step.inputs:
+                    self._load_input(chunk, operands, first, count)
 
-    def _load_weight(self, step: Step, operands: Operands, first: int, count: int) -> None:
-        per_block = step.weight.count // step.chunk.ins[1]
-        start, size = first * per_block, count * per_block
-        base = step.weight.base + start
+    def _load_weight(self, weight: WeightChunk, operands: Operands, first: int, count: int) -> None:
+        base = weight.base + first
         insn = Load(
             memory=Memory.WGT,
             sram_base=base,
-            dram_base=operands.weights + step.weight.first + start,
+            dram_base=operands.weights + weight.first + first,
             y_size=1,
-            x_size=size,
-            x_stride=size,
+            x_size=count,
+            x_stride=count,
         )
-        where = slice(base, base + size)
+        where = slice(base, base + count)
         self._wgt.write(where, self.stream.append(insn, [self._wgt.before_write(where)]))
 
     def _load_input(self, chunk: InputChunk, operands: Operands, first: int, count: int) -> None:
         if chunk.rows.loaded != chunk.rows.real or chunk.cols.loaded != chunk.cols.real:
             self._set_pad(operands.pad_value)
-        rows = operands.source.rows(chunk.rows.first, chunk.rows.real, chunk.step)
-        merged = _merged_load(chunk, operands.source, first, count)
+        source = operands.sources[chunk.source]
+        rows = source.rows(chunk.rows.first, chunk.rows.real, chunk.step)
+        merged = merged_load(chunk, source, first, count)
         for block, blocks, insn in (
             [(first, count, merged)]
             if merged is not None
-            else [(n, 1, _block_load(chunk, operands, n)) for n in range(first, first + count)]
+            else [
+                (n, 1, block_load(chunk, source, n, operands.name, operands.pad_value))
+                for n in range(first, first + count)
+            ]
         ):
             where = chunk.elements(block, blocks)
             waits = [self._inp.before_write(where)]
-            tensor = self._tensors.get(operands.source.tensor.name)
+            tensor = self._tensors.get(source.tensor.name)
             if tensor is not None:
                 low = chunk.ins[0] + block
                 waits.append(tensor.before_read((chunk.batch, slice(low, low + blocks), rows)))
@@ -104,34 +112,42 @@ class Emitter:
 
     def _set_pad(self, value: int) -> None:
         if value not in (0, self._inp_pad):
-            stage, register = divmod(ConfigRegister.INP_PAD, _REGISTERS_PER_STAGE)
-            self.stream.append(Config(stage=Stage(stage), register=register, value=value))
+            self.stream.append(_config(ConfigRegister.INP_PAD, value))
             self._inp_pad = value
 
     def load_uop(self, insn: Load) -> None:
         """A LOAD of micro-ops: in order with the GEMMs that use them, in the same queue."""
         self.stream.append(insn)
 
-    def gemm(self, call: GemmCall, uop_base: int) -> int:
-        """A GEMM whose sequence of micro-ops lies at `uop_base` of the UOP memory; its handle."""
-        insn = call.with_uops(uop_base)
+    def compute(self, call: Call, uop_base: int) -> int:
+        """An instruction whose sequence of micro-ops lies at `uop_base` of the UOP memory; its
+        handle."""
+        self._set_window(call.window)
         waits = (
             self._inp.before_read(call.inp),
             self._wgt.before_read(call.wgt),
             self._acc.before_write(call.acc),
         )
-        handle = self.stream.append(insn, waits)
+        handle = self.stream.append(call.with_uops(uop_base), waits)
         self._inp.read(call.inp, handle)
         self._wgt.read(call.wgt, handle)
         self._acc.write(call.acc, handle)
         return handle
 
+    def _set_window(self, value: int | None) -> None:
+        if value not in (None, self._window):
+            self.stream.append(_config(ConfigRegister.WINDOW, value))
+            self._window = value
+
     def load_params(self, layer: int, block: int, operands: Operands, after: int = -1) -> int:
-        """Position in PARAM of an output channel block's entry, loaded if it is not there.
+        """Position in PARAM of an output channel block's entry, loaded if it is not there; 0 for
+        layers without parameters.
 
         The LOAD waits for the instruction of the handle `after`, so that it does not take the
         read channel from operands that are needed earlier.
         """
+        if operands.params is None:
+            return 0
         place, insn = self._params.request(layer, block, operands.blocks, operands.params)
         if insn is not None:
             self.stream.append(insn, [after])
@@ -139,13 +155,11 @@ class Emitter:
 
     def store(self, step: Step, operands: Operands) -> None:
         """The STOREs of the output channel blocks that a step completes."""
-        count = step.store_blocks
-        first = step.out_block - count + 1
-        acc = step.acc - (count - 1) * step.tile.positions
+        (first, count), acc = step.stored, step.stored_acc
         view = operands.result
         plane = step.tile.positions
-        together = plane == view.height * view.width and self._params.holds(
-            first, count, operands.blocks
+        together = plane == view.height * view.width and (
+            operands.params is None or self._params.holds(first, count, operands.blocks)
         )
         if count > 1 and together and plane <= _FIELD_LIMIT:
             self._store(step, operands, (first, count), acc, (count, plane, plane))
@@ -171,9 +185,9 @@ class Emitter:
             y_size=shape[0],
             x_size=shape[1],
             x_stride=shape[2],
-            requant=True,
+            requant=operands.params is not None,
             rounding=operands.rounding,
-            advance=Advance.ROW if blocks[1] > 1 else Advance.NONE,
+            advance=Advance.ROW if operands.params is not None and blocks[1] > 1 else Advance.NONE,
             param_base=self.load_params(step.layer, blocks[0], operands),
         )
         handle = self.stream.append(insn, [self._acc.before_read(where)])
@@ -189,45 +203,6 @@ class Emitter:
         self._tensors[name].write(where, handle)
 
 
-def _block_load(chunk: InputChunk, operands: Operands, block: int) -> Load:
-    """LOAD of one channel block, with its padding."""
-    view, rows, cols = operands.source, chunk.rows, chunk.cols
-    stride = chunk.step * view.width if rows.real > 1 else cols.real
-    if stride > _FIELD_LIMIT:
-        raise CompileError(
-            f"{operands.name}: rows of {view.width} elements, a LOAD steps over at most"
-            f" {_FIELD_LIMIT}; split the input along its width"
-        )
-    padded = rows.loaded != rows.real or cols.loaded != cols.real
-    return Load(
-        memory=Memory.INP,
-        sram_base=chunk.elements(block, 1).start,
-        dram_base=view.element(chunk.batch, chunk.ins[0] + block, rows.first, cols.first),
-        y_size=rows.real,
-        x_size=cols.real,
-        x_stride=stride,
-        y_pad_0=rows.before,
-        y_pad_1=rows.after,
-        x_pad_0=cols.before,
-        x_pad_1=cols.after,
-        pad_value=padded and operands.pad_value != 0,
-    )
-
-
-def _merged_load(chunk: InputChunk, view: TensorView, first: int, count: int) -> Load | None:
-    """One LOAD of several channel blocks, when each is one run in DRAM and they abut on chip."""
-    rows, cols = chunk.rows, chunk.cols
-    size, stride = rows.real * view.width, view.height * view.width
-    whole_rows = cols.loaded == cols.real == view.width and (chunk.step == 1 or rows.real == 1)
-    if count == 1 or not whole_rows or chunk.plane != size or stride > _FIELD_LIMIT:
-        return None
-    if rows.loaded != rows.real:
-        return None
-    return Load(
-        memory=Memory.INP,
-        sram_base=chunk.elements(first, count).start,
-        dram_base=view.element(chunk.batch, chunk.ins[0] + first, rows.first, cols.first),
-        y_size=count,
-        x_size=size,
-        x_stride=stride,
-    )
+def _config(register: ConfigRegister, value: int) -> Config:
+    stage, number = divmod(register, _REGISTERS_PER_STAGE)
+    return Config(stage=Stage(stage), register=number, value=value)

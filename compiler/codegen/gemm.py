@@ -6,53 +6,25 @@ instruction; others are micro-ops.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from vitral.compiler.codegen.calls import Call, Loop, in_loops, position_loops
 from vitral.compiler.schedule.geometry import Geometry
 from vitral.compiler.schedule.steps import Step
 from vitral.compiler.schedule.tiling import ITER_MAX
 from vitral.isa import Gemm, Uop
 
-__all__ = ["GemmCall", "gemm_calls"]
+__all__ = ["gemm_calls"]
 
 Taps = tuple[tuple[int, int], ...]
 """Distance of each tap from the first in INP and WGT elements."""
 
 
-@dataclass(frozen=True)
-class GemmCall:
-    """A GEMM instruction whose micro-ops are ``uops[begin:end]`` of a sequence.
-
-    `insn` lacks its micro-op range. `inp`, `wgt` and `acc` are the elements it may touch.
-    """
-
-    insn: Gemm
-    uops: tuple[Uop, ...]
-    begin: int
-    end: int
-    inp: slice
-    wgt: slice
-    acc: slice
-
-    def with_uops(self, base: int) -> Gemm:
-        """The instruction when the sequence lies at `base` of the UOP memory."""
-        return replace(self.insn, uop_bgn=base + self.begin, uop_end=base + self.end)
-
-
-@dataclass(frozen=True)
-class _Loop:
-    count: int
-    dst: int = 0
-    src: int = 0
-    wgt: int = 0
-
-
-def gemm_calls(step: Step, geometry: Geometry, uop_depth: int) -> list[GemmCall]:
+def gemm_calls(step: Step, geometry: Geometry, uop_depth: int) -> list[Call]:
     """The instructions of a step, in order; `uop_depth` limits a sequence of micro-ops."""
     taps = _taps(step, geometry)
-    loops = _positions(step, geometry)
+    loops = position_loops(step, geometry.y, geometry.x)
     calls = []
     for begin, end in _ranges(step, len(taps)):
         inner = _arithmetic(taps[begin:end]) if len(loops) < 2 else None
@@ -81,18 +53,6 @@ def _tap_offsets(blocks: int, kernel: tuple[int, int, int], strides: tuple[int, 
     return tuple((source, number) for number, source in enumerate(sources))
 
 
-def _positions(step: Step, geometry: Geometry) -> list[_Loop]:
-    """Loops over the outputs of the tile, outermost first; one when rows continue each other."""
-    rows, cols = step.tile.rows[1], step.tile.cols[1]
-    outer = _Loop(rows, cols, geometry.y.stride // step.input.step * step.input.pitch)
-    inner = _Loop(cols, 1, geometry.x.stride)
-    if rows > 1 and cols > 1:
-        if outer.src == cols * inner.src and rows * cols <= ITER_MAX:
-            return [_Loop(rows * cols, 1, inner.src)]
-        return [outer, inner]
-    return [loop for loop in (outer, inner) if loop.count > 1]
-
-
 def _ranges(step: Step, taps: int) -> Iterator[tuple[int, int]]:
     """Tap ranges of one instruction each: the overwriting one, and one per piece of operands."""
     cuts = {0, taps} | ({1} if step.first else set())
@@ -103,30 +63,30 @@ def _ranges(step: Step, taps: int) -> Iterator[tuple[int, int]]:
     return pairwise(ordered)
 
 
-def _arithmetic(taps: Taps) -> _Loop | None:
+def _arithmetic(taps: Taps) -> Loop | None:
     """The loop that runs through the taps, when their distances are equal."""
     if len(taps) > ITER_MAX:
         return None
     if len(taps) == 1:
-        return _Loop(1)
+        return Loop(1)
     source, weight = (taps[1][n] - taps[0][n] for n in (0, 1))
     for number, (src, wgt) in enumerate(taps):
         if src - taps[0][0] != number * source or wgt - taps[0][1] != number * weight:
             return None
-    return _Loop(len(taps), 0, source, weight)
+    return Loop(len(taps), 0, source, weight)
 
 
 def _looped(
-    step: Step, taps: Taps, loops: list[_Loop], bounds: tuple[int, int], inner: _Loop
-) -> GemmCall:
+    step: Step, taps: Taps, loops: list[Loop], bounds: tuple[int, int], inner: Loop
+) -> Call:
     nest = [*loops, inner] if inner.count > 1 else loops
     uop = _uops(step, taps[bounds[0] : bounds[0] + 1])
     return _call(step, len(taps), nest, bounds, (uop, 0, 1))
 
 
 def _unrolled(
-    step: Step, taps: Taps, loops: list[_Loop], bounds: tuple[int, int], limit: int
-) -> Iterator[GemmCall]:
+    step: Step, taps: Taps, loops: list[Loop], bounds: tuple[int, int], limit: int
+) -> Iterator[Call]:
     """Slices of the sequence of all taps, which instructions of all shapes share."""
     for first in range(0, len(taps), limit):
         piece = taps[first : first + limit]
@@ -137,9 +97,7 @@ def _unrolled(
 
 
 def _uops(step: Step, taps: Taps) -> tuple[Uop, ...]:
-    chunk = step.input
-    source = chunk.base + chunk.rows.skip * chunk.pitch + chunk.cols.skip
-    return _placed(taps, step.acc, source, step.weight.base)
+    return _placed(taps, step.acc, step.input.first, step.weight.base)
 
 
 @lru_cache(maxsize=4096)
@@ -150,25 +108,14 @@ def _placed(taps: Taps, dst: int, src: int, wgt: int) -> tuple[Uop, ...]:
 def _call(
     step: Step,
     taps: int,
-    loops: list[_Loop],
+    loops: list[Loop],
     bounds: tuple[int, int],
     sequence: tuple[tuple[Uop, ...], int, int],
-) -> GemmCall:
-    outer, inner = ([_Loop(1), _Loop(1), *loops])[-2:]
+) -> Call:
     per_block = taps // step.chunk.ins[1]
     blocks = bounds[0] // per_block, -(-bounds[1] // per_block)
-    insn = Gemm(
-        overwrite=step.first and bounds[0] == 0,
-        iter_out=outer.count,
-        iter_in=inner.count,
-        dst_factor_out=outer.dst,
-        dst_factor_in=inner.dst,
-        src_factor_out=outer.src,
-        src_factor_in=inner.src,
-        wgt_factor_out=outer.wgt,
-        wgt_factor_in=inner.wgt,
-    )
-    return GemmCall(
+    insn = in_loops(Gemm(overwrite=step.first and bounds[0] == 0), loops)
+    return Call(
         insn,
         *sequence,
         inp=step.input.elements(blocks[0], blocks[1] - blocks[0]),

@@ -7,9 +7,9 @@ from math import gcd
 
 import numpy as np
 
-from vitral.compiler.schedule.layer import ConvLayer
+from vitral.compiler.schedule.layer import ConvLayer, PoolLayer
+from vitral.compiler.schedule.shapes import check_shapes
 from vitral.config import CoreConfig
-from vitral.errors import CompileError
 
 __all__ = ["LOAD_PAD_MAX", "Axis", "Geometry", "Span", "Task", "blocks_of", "split"]
 
@@ -58,6 +58,18 @@ class Axis:
     stride: int
     dilation: int
     before: int
+
+    @staticmethod
+    def of(layer: ConvLayer | PoolLayer, number: int, kernel: int) -> "Axis":
+        """Axis 0 (height) or 1 (width) of a layer with that many kernel positions along it."""
+        return Axis(
+            out=layer.out_shape[2 + number],
+            size=layer.in_shape[2 + number],
+            kernel=kernel,
+            stride=layer.strides[number],
+            dilation=layer.dilations[number],
+            before=layer.pads[number],
+        )
 
     @property
     def extent(self) -> int:
@@ -129,17 +141,12 @@ class Geometry:
         CompileError
             When the layer's shapes contradict each other.
         """
-        _check(layer)
-        _, _, height, width = layer.in_shape
-        _, _, out_height, out_width = layer.out_shape
         _, _, kernel_h, kernel_w = layer.weight.shape
-        top, left, _, _ = layer.pads
-        y = Axis(out_height, height, kernel_h, layer.strides[0], layer.dilations[0], top)
-        x = Axis(out_width, width, kernel_w, layer.strides[1], layer.dilations[1], left)
+        check_shapes(layer, layer.weight.shape, layer.group)
         return Geometry(
             batches=blocks_of(layer.in_shape[0], config.batch),
-            y=y,
-            x=x,
+            y=Axis.of(layer, 0, kernel_h),
+            x=Axis.of(layer, 1, kernel_w),
             planes=_planes(layer.weight),
             tasks=tuple(_tasks(layer, config.block)),
         )
@@ -196,39 +203,3 @@ def _tasks(layer: ConvLayer, block: int) -> list[Task]:
 def _planes(weight: np.ndarray) -> int:
     high, low = max(int(weight.max()), 0), min(int(weight.min()), 0)
     return max(1, blocks_of(high, _INT8_MAX), blocks_of(-low, -_INT8_MIN))
-
-
-def _check(layer: ConvLayer) -> None:
-    outs, ins, kernel_h, kernel_w = layer.weight.shape
-    n, channels, height, width = layer.in_shape
-    if min(*layer.in_shape, *layer.out_shape, *layer.weight.shape, *layer.strides) < 1:
-        raise CompileError(
-            f"{layer.name}: all sizes must be positive, got input {layer.in_shape}, output"
-            f" {layer.out_shape}, weight {layer.weight.shape}, strides {layer.strides}"
-        )
-    if min(layer.pads) < 0 or min(layer.dilations) < 1 or layer.group < 1:
-        raise CompileError(
-            f"{layer.name}: pads must be 0 or more and dilations and group positive, got"
-            f" {layer.pads}, {layer.dilations}, {layer.group}"
-        )
-    if ins * layer.group != channels or outs % layer.group:
-        raise CompileError(
-            f"{layer.name}: weight {layer.weight.shape} with group {layer.group} needs"
-            f" {ins * layer.group} input channels, got {channels}"
-        )
-    wanted = (
-        n,
-        outs,
-        _out_size(height, layer.pads[0] + layer.pads[2], kernel_h, layer, 0),
-        _out_size(width, layer.pads[1] + layer.pads[3], kernel_w, layer, 1),
-    )
-    if wanted != layer.out_shape:
-        raise CompileError(
-            f"{layer.name}: input {layer.in_shape} and weight {layer.weight.shape} give an output"
-            f" of {wanted}, got {layer.out_shape}"
-        )
-
-
-def _out_size(size: int, pads: int, kernel: int, layer: ConvLayer, axis: int) -> int:
-    extent = (kernel - 1) * layer.dilations[axis] + 1
-    return (size + pads - extent) // layer.strides[axis] + 1

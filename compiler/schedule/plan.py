@@ -6,11 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitral.compiler.schedule.geometry import Geometry
-from vitral.compiler.schedule.layer import ConvLayer
+from vitral.compiler.schedule.layer import AccelLayer, ConvLayer
 from vitral.compiler.schedule.search import choose_tiling
-from vitral.compiler.schedule.steps import Step
+from vitral.compiler.schedule.steps import InputChunk, Step
 from vitral.compiler.schedule.tiling import Buffers, Ring, Tiling
 from vitral.compiler.schedule.unroll import Placement, unroll
+from vitral.compiler.schedule.window_steps import unroll_window
+from vitral.compiler.schedule.window_tiling import choose_window_tiling
+from vitral.compiler.schedule.windows import WindowGeometry, is_window
 from vitral.config import CoreConfig
 
 __all__ = ["LayerPlan", "Prefetch", "plan_layers"]
@@ -20,14 +23,15 @@ __all__ = ["LayerPlan", "Prefetch", "plan_layers"]
 class LayerPlan:
     """A layer with its geometry (padding in memory where that is needed), tiling and steps."""
 
-    layer: ConvLayer
-    geometry: Geometry
+    layer: AccelLayer
+    geometry: Geometry | WindowGeometry
     tiling: Tiling
     buffers: Buffers
+    place: Placement
     steps: tuple[Step, ...]
 
 
-def plan_layers(layers: Sequence[ConvLayer], config: CoreConfig) -> list[LayerPlan]:
+def plan_layers(layers: Sequence[AccelLayer], config: CoreConfig) -> list[LayerPlan]:
     """Plans in order; each layer starts in the part of the buffers that the last one left free.
 
     Raises
@@ -38,15 +42,29 @@ def plan_layers(layers: Sequence[ConvLayer], config: CoreConfig) -> list[LayerPl
     plans: list[LayerPlan] = []
     place = Placement()
     for number, layer in enumerate(layers):
+        plan = _plan_layer(number, layer, config, place)
+        plans.append(plan)
+        place = _next_place(plan, config)
+    return plans
+
+
+def _plan_layer(number: int, layer: AccelLayer, config: CoreConfig, place: Placement) -> LayerPlan:
+    geometry: Geometry | WindowGeometry
+    if isinstance(layer, ConvLayer) and not is_window(layer):
         geometry = Geometry.of(layer, config)
-        if geometry.pads_in_memory:
-            geometry = geometry.in_memory()
+    else:
+        geometry = WindowGeometry.of(layer, config)
+    if geometry.pads_in_memory:
+        geometry = geometry.in_memory()
+    if isinstance(geometry, WindowGeometry):
+        tiling, buffers = choose_window_tiling(geometry, config, layer.name)
+        place = _fit_place(place, buffers, config)
+        steps = unroll_window(number, geometry, tiling, buffers, place)
+    else:
         tiling, buffers = choose_tiling(geometry, config, layer.name)
         place = _fit_place(place, buffers, config)
-        steps = tuple(unroll(number, geometry, tiling, buffers, place))
-        plans.append(LayerPlan(layer, geometry, tiling, buffers, steps))
-        place = _next_place(place, plans[-1], config)
-    return plans
+        steps = unroll(number, geometry, tiling, buffers, place)
+    return LayerPlan(layer, geometry, tiling, buffers, place, tuple(steps))
 
 
 def _extent(ring: Ring) -> int:
@@ -62,9 +80,9 @@ def _fit_place(place: Placement, buffers: Buffers, config: CoreConfig) -> Placem
     )
 
 
-def _next_place(place: Placement, plan: LayerPlan, config: CoreConfig) -> Placement:
+def _next_place(plan: LayerPlan, config: CoreConfig) -> Placement:
     """The half of each memory that the last step of a layer does not use."""
-    last, depth = plan.steps[-1], config.layout.wgt_depth
+    place, last, depth = plan.place, plan.steps[-1], config.layout.wgt_depth
     upper = place.wgt_base + _extent(plan.buffers.wgt) <= depth // 2
     return Placement(
         inp_slot=0 if last.input.base >= config.layout.inp_depth // 2 else 1,
@@ -84,7 +102,8 @@ class Prefetch:
 
     def __init__(self, plans: Sequence[LayerPlan], config: CoreConfig) -> None:
         self.steps = [step for plan in plans for step in plan.steps]
-        self._names = [(plan.layer.source, plan.layer.result) for plan in plans]
+        self._sources = [plan.layer.sources for plan in plans]
+        self._results = [plan.layer.result for plan in plans]
         self._inp = np.full(config.layout.inp_depth, -1, np.int64)
         self._wgt = np.full(config.layout.wgt_depth, -1, np.int64)
         self._stored: dict[str, dict[tuple[int, int], int]] = {}
@@ -105,28 +124,27 @@ class Prefetch:
 
     def _visit(self, number: int, step: Step) -> int:
         """The last step that must come before the LOADs of this one."""
-        inp = step.input.elements(0, step.chunk.ins[1])
         wgt = slice(step.weight.base, step.weight.base + step.weight.count)
         ready = -1
-        source, result = self._names[step.layer]
-        if step.load_input:
-            ready = max(ready, int(self._inp[inp].max()), self._source_ready(source, step))
+        for chunk in step.inputs:
+            inp = chunk.elements(0, step.chunk.ins[1])
+            if step.load_input:
+                ready = max(ready, int(self._inp[inp].max()), self._source_ready(step, chunk))
+            self._inp[inp] = number
         if step.load_weight:
             ready = max(ready, int(self._wgt[wgt].max()))
-        self._inp[inp] = number
         self._wgt[wgt] = number
-        stored = self._stored.setdefault(result, {})
-        for block in range(step.out_block - step.store_blocks + 1, step.out_block + 1):
+        stored = self._stored.setdefault(self._results[step.layer], {})
+        for block in range(*_bounds(step.stored)):
             for row in range(*_bounds(step.tile.rows)):
                 stored[block, row] = number
         return ready
 
-    def _source_ready(self, source: str, step: Step) -> int:
+    def _source_ready(self, step: Step, chunk: InputChunk) -> int:
         """One step after the input was stored, so that the wait for the store is short."""
-        stored = self._stored.get(source)
+        stored = self._stored.get(self._sources[step.layer][chunk.source])
         if stored is None:
             return -1
-        chunk = step.input
         rows = range(chunk.rows.first, chunk.rows.first + (chunk.rows.real - 1) * chunk.step + 1)
         blocks = range(*_bounds(chunk.ins))
         latest = (stored.get((block, row), -1) for block in blocks for row in rows)

@@ -1,33 +1,37 @@
-"""Compiles consecutive convolutions into one instruction stream: `schedule_segment`."""
+"""Compiles consecutive layers into one instruction stream: `schedule_segment`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from vitral.compiler.codegen.arena import Arena
+from vitral.compiler.codegen.calls import Call
 from vitral.compiler.codegen.constants import pack_params, pack_weights
 from vitral.compiler.codegen.emit import Emitter, Operands
-from vitral.compiler.codegen.gemm import GemmCall, gemm_calls
+from vitral.compiler.codegen.gemm import gemm_calls
 from vitral.compiler.codegen.microops import MicroOps
-from vitral.compiler.codegen.tensors import TensorView, tensor_bytes
-from vitral.compiler.schedule.geometry import blocks_of
-from vitral.compiler.schedule.layer import ConvLayer
+from vitral.compiler.codegen.tensors import TensorView
+from vitral.compiler.codegen.window import window_calls
+from vitral.compiler.codegen.window_weights import pack_add_weights, pack_window_weights
+from vitral.compiler.schedule.geometry import Geometry, blocks_of
+from vitral.compiler.schedule.layer import AccelLayer, AddLayer, PoolLayer
+from vitral.compiler.schedule.placing import memory_pads, pad_value, place_tensors
 from vitral.compiler.schedule.plan import LayerPlan, Prefetch, plan_layers
+from vitral.compiler.schedule.records import layer_records
 from vitral.compiler.schedule.steps import Chunk
 from vitral.compiler.schedule.unroll import task_chunks
-from vitral.config import INSN_BYTES, PARAM_LANE_BYTES, CoreConfig
+from vitral.compiler.schedule.windows import WindowGeometry
+from vitral.config import INSN_BYTES, CoreConfig
 from vitral.errors import CompileError
-from vitral.isa import Finish, Instruction, InstructionSet
-from vitral.runtime.module import ArenaTensor, Layer, Segment
+from vitral.isa import Finish, Instruction, InstructionSet, Rounding
+from vitral.runtime.module import ArenaTensor, Segment
 
 __all__ = ["schedule_segment"]
 
-Pads = tuple[int, int, int, int]
-
 
 def schedule_segment(
-    layers: Sequence[ConvLayer],
+    layers: Sequence[AccelLayer],
     config: CoreConfig,
     *,
     name: str,
@@ -49,12 +53,9 @@ def schedule_segment(
     """
     _check(layers, name, inputs, outputs)
     plans = plan_layers(layers, config)
-    tensors = _place_tensors(plans, config, inputs, outputs, arena)
+    tensors = place_tensors(plans, config, inputs, outputs, arena)
     operands = [_operands(plan, tensors, config, arena) for plan in plans]
-    calls = [
-        [gemm_calls(step, plan.geometry, config.layout.uop_depth) for step in plan.steps]
-        for plan in plans
-    ]
+    calls = [_calls(plan, config) for plan in plans]
     insns, marks = _emit(plans, operands, calls, config, arena)
     isa = InstructionSet.of(config)
     words = b"".join(isa.encode(insn).to_bytes(INSN_BYTES, "little") for insn in insns)
@@ -64,27 +65,28 @@ def schedule_segment(
         insn_count=len(insns),
         inputs=tuple(tensors[value] for value in inputs),
         outputs=tuple(tensors[value] for value in outputs),
-        layers=tuple(_records(plans, marks)),
+        layers=tuple(layer_records(plans, marks)),
     )
 
 
 def _check(
-    layers: Sequence[ConvLayer], name: str, inputs: tuple[str, ...], outputs: tuple[str, ...]
+    layers: Sequence[AccelLayer], name: str, inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> None:
     if not layers:
         raise CompileError(f"segment {name}: needs at least one layer, got none")
     shapes: dict[str, tuple[int, int, int, int]] = {}
     for layer in layers:
-        if layer.source not in shapes and layer.source not in inputs:
-            raise CompileError(
-                f"{layer.name}: reads {layer.source}, which is neither an input of segment {name}"
-                " nor the result of an earlier layer"
-            )
-        known = shapes.setdefault(layer.source, layer.in_shape)
-        if known != layer.in_shape:
-            raise CompileError(
-                f"{layer.name}: reads {layer.source} as {layer.in_shape}, but its shape is {known}"
-            )
+        for source in layer.sources:
+            if source not in shapes and source not in inputs:
+                raise CompileError(
+                    f"{layer.name}: reads {source}, which is neither an input of segment {name}"
+                    " nor the result of an earlier layer"
+                )
+            known = shapes.setdefault(source, layer.in_shape)
+            if known != layer.in_shape:
+                raise CompileError(
+                    f"{layer.name}: reads {source} as {layer.in_shape}, but its shape is {known}"
+                )
         if layer.result in shapes or layer.result in inputs:
             raise CompileError(f"{layer.name}: {layer.result} already has a value; rename it")
         shapes[layer.result] = layer.out_shape
@@ -93,109 +95,61 @@ def _check(
             raise CompileError(f"segment {name}: no layer reads or gives {value}")
 
 
-@dataclass(frozen=True)
-class _Border:
-    """Padding of a tensor in DRAM and its value."""
-
-    pads: Pads = (0, 0, 0, 0)
-    value: int = 0
-
-
-def _borders(plans: Sequence[LayerPlan]) -> dict[str, _Border]:
-    """The widest padding that any reader of a tensor needs in DRAM."""
-    borders: dict[str, _Border] = {}
-    for plan in plans:
-        pads = _memory_pads(plan)
-        if not any(pads):
-            continue
-        layer = plan.layer
-        border = borders.get(layer.source, _Border(value=layer.pad_value))
-        if border.value != layer.pad_value:
-            raise CompileError(
-                f"{layer.name}: pads {layer.source} with {layer.pad_value}, another layer with"
-                f" {border.value}; borders wider than 15 must have one value"
-            )
-        wide = [max(pair) for pair in zip(border.pads, pads, strict=True)]
-        borders[layer.source] = _Border((wide[0], wide[1], wide[2], wide[3]), border.value)
-    return borders
-
-
-def _memory_pads(plan: LayerPlan) -> Pads:
-    """(top, left, bottom, right) that lie in DRAM for this layer."""
-    _, _, height, width = plan.layer.in_shape
-    top = plan.layer.pads[0] - plan.geometry.y.before
-    left = plan.layer.pads[1] - plan.geometry.x.before
-    bottom, right = plan.geometry.y.size - height - top, plan.geometry.x.size - width - left
-    in_memory = (top, left, bottom, right) != (0, 0, 0, 0)
-    return (top, left, bottom, right) if in_memory else (0, 0, 0, 0)
-
-
-def _place_tensors(
-    plans: Sequence[LayerPlan],
-    config: CoreConfig,
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
-    arena: Arena,
-) -> dict[str, ArenaTensor]:
-    """Where each value lies: inputs, outputs and padded ones for good, others while they live."""
-    borders = _borders(plans)
-    last_use = {plan.layer.source: number for number, plan in enumerate(plans)}
-    tensors: dict[str, ArenaTensor] = {}
-    borrowed: dict[str, int] = {}
-
-    def place(value: str, shape: tuple[int, int, int, int], *, live: bool) -> None:
-        border = borders.get(value, _Border())
-        size = tensor_bytes(shape, border.pads, config)
-        if value in inputs:
-            offset = arena.reserve(size)
-        elif any(border.pads):
-            offset = arena.place(np.full(size, border.value, np.int8))
-        elif value in outputs or not live:
-            offset = arena.reserve(size)
-        else:
-            offset = borrowed[value] = arena.borrow(size)
-        tensors[value] = ArenaTensor(
-            name=value, offset=offset, shape=shape, pads=border.pads, pad_value=border.value
-        )
-
-    for number, plan in enumerate(plans):
-        layer = plan.layer
-        if layer.source not in tensors:
-            place(layer.source, layer.in_shape, live=True)
-        place(layer.result, layer.out_shape, live=layer.result in last_use)
-        if last_use[layer.source] == number and layer.source in borrowed:
-            arena.release(borrowed.pop(layer.source))
-    return tensors
-
-
 def _operands(
     plan: LayerPlan, tensors: dict[str, ArenaTensor], config: CoreConfig, arena: Arena
 ) -> Operands:
     layer, layout = plan.layer, config.layout
-    source, result = tensors[layer.source], tensors[layer.result]
-    own = _memory_pads(plan)
-    weights = pack_weights(layer, plan.geometry, _task_chunks(plan), config)
+    result = tensors[layer.result]
+    top, left, _, _ = memory_pads(plan)
+    sources = [tensors[source] for source in layer.sources]
+    params = None if isinstance(layer, PoolLayer) else layer.params
+    weights = _weights(plan, config)
     return Operands(
         name=layer.name,
-        source=TensorView.of(source, source.pads[0] - own[0], source.pads[1] - own[1], config),
+        sources=tuple(
+            TensorView.of(source, source.pads[0] - top, source.pads[1] - left, config)
+            for source in sources
+        ),
         result=TensorView.of(result, result.pads[0], result.pads[1], config),
-        weights=arena.place(weights) // layout.wgt_bytes,
-        params=arena.place(pack_params(layer, config)) // layout.param_bytes,
+        weights=0 if weights is None else arena.place(weights) // layout.wgt_bytes,
+        params=None
+        if isinstance(layer, PoolLayer)
+        else arena.place(pack_params(layer, config)) // layout.param_bytes,
         blocks=blocks_of(layer.out_shape[1], config.block),
-        pad_value=layer.pad_value,
-        rounding=layer.params.rounding,
+        pad_value=pad_value(plan),
+        rounding=Rounding.HALF_EVEN if params is None else params.rounding,
     )
 
 
-def _task_chunks(plan: LayerPlan) -> list[list[Chunk]]:
+def _weights(plan: LayerPlan, config: CoreConfig) -> npt.NDArray[np.int8] | None:
+    match plan.layer, plan.geometry:
+        case PoolLayer(), _:
+            return None
+        case AddLayer() as layer, _:
+            return pack_add_weights(layer, config)
+        case layer, WindowGeometry() as geometry:
+            return pack_window_weights(layer, geometry, plan.tiling, config)
+        case layer, geometry:
+            return pack_weights(layer, geometry, _task_chunks(plan, geometry), config)
+
+
+def _task_chunks(plan: LayerPlan, geometry: Geometry) -> list[list[Chunk]]:
     """The chunks of each task, in the order of their weights."""
-    return [task_chunks(plan.geometry, plan.tiling, task) for task in plan.geometry.tasks]
+    return [task_chunks(geometry, plan.tiling, task) for task in geometry.tasks]
+
+
+def _calls(plan: LayerPlan, config: CoreConfig) -> list[list[Call]]:
+    """The compute instructions of each step."""
+    depth = config.layout.uop_depth
+    if isinstance(plan.geometry, WindowGeometry):
+        return [window_calls(step, plan.geometry, plan.tiling, depth) for step in plan.steps]
+    return [gemm_calls(step, plan.geometry, depth) for step in plan.steps]
 
 
 def _emit(
     plans: Sequence[LayerPlan],
     operands: Sequence[Operands],
-    calls: Sequence[Sequence[Sequence[GemmCall]]],
+    calls: Sequence[Sequence[Sequence[Call]]],
     config: CoreConfig,
     arena: Arena,
 ) -> tuple[list[Instruction], list[int]]:
@@ -213,10 +167,9 @@ def _emit(
             base, loads = uops.request(step.layer, call.uops, uop_dram)
             for insn in loads:
                 emitter.load_uop(insn)
-            handle = emitter.gemm(call, base)
+            handle = emitter.compute(call, base)
             if n == 0 and number in halfway:
-                first = plans[step.layer].geometry.tasks[0].first_out
-                emitter.load_params(step.layer, first, operands[step.layer], after=handle)
+                emitter.load_params(step.layer, 0, operands[step.layer], after=handle)
         if step.store_blocks:
             emitter.store(step, operands[step.layer])
         if number + 1 == len(prefetch.steps) or prefetch.steps[number + 1].layer != step.layer:
@@ -227,44 +180,10 @@ def _emit(
 
 
 def _halfway_to_store(plans: Sequence[LayerPlan]) -> Iterator[int]:
-    """For each layer the step, counted over all layers, at which its parameters are fetched."""
+    """For each layer with parameters the step, counted over all, at which they are fetched."""
     start = 0
     for plan in plans:
         storing = (n for n, step in enumerate(plan.steps) if step.store_blocks)
-        yield start + next(storing) // 2
+        if not isinstance(plan.layer, PoolLayer):
+            yield start + next(storing) // 2
         start += len(plan.steps)
-
-
-def _records(plans: Sequence[LayerPlan], marks: Sequence[int]) -> list[Layer]:
-    records, first = [], 0
-    for plan, mark in zip(plans, marks, strict=True):
-        layer = plan.layer
-        n, channels, _, width = layer.in_shape
-        outs = layer.out_shape[1]
-        records.append(
-            Layer(
-                name=layer.name,
-                op="depthwise" if 1 < layer.group == channels else "conv",
-                macs=layer.macs,
-                first=first,
-                last=mark,
-                read_bytes=n * channels * _rows_read(plan) * width
-                + layer.weight.size
-                + outs * PARAM_LANE_BYTES,
-                write_bytes=int(np.prod(layer.out_shape)),
-            )
-        )
-        first = mark + 1
-    return records
-
-
-def _rows_read(plan: LayerPlan) -> int:
-    """Rows of the real input that any window touches."""
-    axis, height = plan.geometry.y, plan.layer.in_shape[2]
-    top = plan.layer.pads[0]
-    rows = {
-        out * axis.stride + tap * axis.dilation - top
-        for out in range(axis.out)
-        for tap in range(axis.kernel)
-    }
-    return sum(0 <= row < height for row in rows)

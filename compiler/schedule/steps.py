@@ -1,6 +1,7 @@
-"""Steps: one chunk of the reduction of one output channel block of a tile, as data.
+"""Steps: one chunk of the reduction of some output channel blocks of a tile, as data.
 
-`unroll` makes them of a tiled convolution; codegen turns them into LOADs, GEMMs and STOREs.
+`unroll` and `unroll_window` make them of tiled layers; codegen turns them into LOADs, products or
+windows, and STOREs.
 """
 
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class InputChunk:
     """Input of a tile and chunk, and where it lies in INP.
 
     Channel block n of the chunk starts at element `base` + n · `plane`; its rows are `pitch`
-    elements apart and `step` rows apart in the tensor.
+    elements apart and `step` rows apart in the tensor. `source` numbers the layer's sources.
     """
 
     batch: int
@@ -51,10 +52,16 @@ class InputChunk:
     step: int
     base: int
     plane: int
+    source: int = 0
 
     @property
     def pitch(self) -> int:
         return self.cols.loaded
+
+    @property
+    def first(self) -> int:
+        """INP element of the first wanted position of the first channel block."""
+        return self.base + self.rows.skip * self.pitch + self.cols.skip
 
     def elements(self, first: int, count: int) -> slice:
         """INP elements of some of the channel blocks."""
@@ -72,12 +79,15 @@ class WeightChunk:
 
 @dataclass(frozen=True)
 class Step:
-    """Sums one chunk of the reduction into one output channel block of a tile.
+    """Sums one chunk of the reduction into output channel blocks of a tile.
+
+    The blocks are `blocks` from `out_block` on; those of a window layer read the input channel
+    block of the same number each, one of an addition reads it in `input` and in `other`.
 
     `load_input` and `load_weight` tell that the operands are not in place yet. `acc` is the first
     ACC element. With `first`, sums start here; with `store_blocks`, that many output channel
-    blocks, ending with this one, are complete. `cold` asks for operands in small pieces, because
-    nothing else can run meanwhile.
+    blocks, ending with the last one here, are complete. `cold` asks for operands in small pieces,
+    because nothing else can run meanwhile.
     """
 
     layer: int
@@ -92,3 +102,24 @@ class Step:
     first: bool
     store_blocks: int
     cold: bool
+    blocks: int = 1
+    other: InputChunk | None = None
+
+    @property
+    def inputs(self) -> tuple[InputChunk, ...]:
+        return (self.input,) if self.other is None else (self.input, self.other)
+
+    @property
+    def stored(self) -> Run:
+        """The output channel blocks that are complete after this step."""
+        return self.out_block + self.blocks - self.store_blocks, self.store_blocks
+
+    @property
+    def stored_acc(self) -> int:
+        """The first ACC element of those blocks."""
+        return self.acc + (self.blocks - self.store_blocks) * self.tile.positions
+
+    @property
+    def summed(self) -> slice:
+        """The ACC elements of the blocks."""
+        return slice(self.acc, self.acc + self.blocks * self.tile.positions)

@@ -8,7 +8,7 @@ from vitral.compiler.schedule.layer import ChannelParams, ConvLayer
 from vitral.config import CoreConfig
 from vitral.isa import Rounding
 
-__all__ = ["chain", "conv_layer", "random_layer", "small_configs"]
+__all__ = ["chain", "channel_params", "conv_layer", "random_layer", "small_configs"]
 
 Pads = tuple[int, int, int, int]
 _MULT_BITS = 24
@@ -84,13 +84,14 @@ def conv_layer(
         pads=pads,
         dilations=dilations,
         pad_value=pad_value,
-        params=_params(rng, outs, int(np.prod(weight.shape[1:])), limit, rounding),
+        params=channel_params(rng, outs, int(np.prod(weight.shape[1:])), limit, rounding),
     )
 
 
-def _params(
+def channel_params(
     rng: np.random.Generator, outs: int, taps: int, limit: int, rounding: Rounding
 ) -> ChannelParams:
+    """Parameters for sums of `taps` products with weights up to `limit`."""
     spread = 74 * limit / 1.7 * np.sqrt(taps)  # standard deviation of the sums
     scale = 50 / spread * rng.uniform(0.5, 1.5, outs)
     exponent = np.floor(np.log2(scale)).astype(int) + 1

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from vitral.compiler.codegen.arena import Arena
 from vitral.compiler.codegen.tensors import tensor_bytes
-from vitral.compiler.schedule.layer import ConvLayer
+from vitral.compiler.schedule.layer import AccelLayer
 from vitral.compiler.schedule.segment import schedule_segment
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.isa import Instruction, InstructionSet, Memory, Store
@@ -131,11 +131,11 @@ class Compiled:
 
 
 def compile_layers(
-    layers: Sequence[ConvLayer], config: CoreConfig, outputs: tuple[str, ...] | None = None
+    layers: Sequence[AccelLayer], config: CoreConfig, outputs: tuple[str, ...] | None = None
 ) -> Compiled:
     """Compile layers whose inputs are those that no layer gives."""
     results = {layer.result for layer in layers}
-    inputs = tuple(dict.fromkeys(x.source for x in layers if x.source not in results))
+    inputs = tuple(dict.fromkeys(s for x in layers for s in x.sources if s not in results))
     arena = Arena()
     segment = schedule_segment(
         layers,

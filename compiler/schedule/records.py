@@ -1,0 +1,69 @@
+"""What the profile says about each layer of a segment."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ConvLayer, PoolLayer
+from vitral.compiler.schedule.plan import LayerPlan
+from vitral.config import PARAM_LANE_BYTES
+from vitral.runtime.module import Layer
+
+__all__ = ["layer_records"]
+
+
+def layer_records(plans: Sequence[LayerPlan], lasts: Sequence[int]) -> list[Layer]:
+    """A record per layer; `lasts` are the numbers of their last instructions, in order."""
+    records, first = [], 0
+    for plan, last in zip(plans, lasts, strict=True):
+        layer = plan.layer
+        records.append(
+            Layer(
+                name=layer.name,
+                op=_operator(layer),
+                macs=layer.macs,
+                first=first,
+                last=last,
+                read_bytes=_read_bytes(plan),
+                write_bytes=int(np.prod(layer.out_shape)),
+            )
+        )
+        first = last + 1
+    return records
+
+
+def _operator(layer: AccelLayer) -> str:
+    match layer:
+        case AddLayer():
+            return "add"
+        case PoolLayer():
+            return "maxpool"
+        case ConvLayer():
+            return "depthwise" if 1 < layer.group == layer.in_shape[1] else "conv"
+
+
+def _read_bytes(plan: LayerPlan) -> int:
+    """Every needed byte of inputs, weights and parameters once."""
+    layer = plan.layer
+    n, channels, _, width = layer.in_shape
+    data = n * channels * _rows_read(plan) * width * len(set(layer.sources))
+    params = layer.out_shape[1] * PARAM_LANE_BYTES
+    match layer:
+        case AddLayer():
+            return data + params
+        case PoolLayer():
+            return data
+        case ConvLayer():
+            return data + layer.weight.size + params
+
+
+def _rows_read(plan: LayerPlan) -> int:
+    """Rows of the real input that any window touches."""
+    layer, axis, height = plan.layer, plan.geometry.y, plan.layer.in_shape[2]
+    top = 0 if isinstance(layer, AddLayer) else layer.pads[0]
+    rows = {
+        out * axis.stride + tap * axis.dilation - top
+        for out in range(axis.out)
+        for tap in range(axis.kernel)
+    }
+    return sum(0 <= row < height for row in rows)
