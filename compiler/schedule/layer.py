@@ -57,6 +57,9 @@ class ConvLayer:
         int8 value of padding elements: the input's zero point.
     params : ChannelParams
         Requantisation; the result is int8.
+    useful_macs : int, optional
+        Multiply-accumulates of the model's operator where it has fewer than these weights: none for
+        an average, those of the real kernel where the host's layout adds zeros.
     """
 
     name: str
@@ -71,6 +74,7 @@ class ConvLayer:
     dilations: tuple[int, int]
     pad_value: int
     params: ChannelParams
+    useful_macs: int | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -79,6 +83,8 @@ class ConvLayer:
     @property
     def macs(self) -> int:
         """Multiply-accumulates of the real (unpadded) shapes."""
+        if self.useful_macs is not None:
+            return self.useful_macs
         n, _, p, q = self.out_shape
         return n * p * q * int(np.prod(self.weight.shape))
 
@@ -130,7 +136,7 @@ class AddLayer:
     shape : tuple of int
         (N, C, H, W) of both and of the result.
     multipliers : tuple of int
-        (ma, mb), both of magnitude below 2**14. One pass of the core does when both fit int8.
+        (ma, mb), -32896..32639. One pass of the core does when both fit int8.
     params : ChannelParams
         Requantisation; the result is int8.
     """

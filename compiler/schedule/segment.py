@@ -1,30 +1,27 @@
 """Compiles consecutive layers into one instruction stream: `schedule_segment`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.codegen.arena import Arena
-from vitral.compiler.codegen.calls import Call
 from vitral.compiler.codegen.constants import pack_params, pack_weights
-from vitral.compiler.codegen.emit import Emitter, Operands
-from vitral.compiler.codegen.gemm import gemm_calls
-from vitral.compiler.codegen.microops import MicroOps
+from vitral.compiler.codegen.emit import Operands
+from vitral.compiler.codegen.stream import compute_calls, emit_stream
 from vitral.compiler.codegen.tensors import TensorView
-from vitral.compiler.codegen.window import window_calls
 from vitral.compiler.codegen.window_weights import pack_add_weights, pack_window_weights
 from vitral.compiler.schedule.geometry import Geometry, blocks_of
 from vitral.compiler.schedule.layer import AccelLayer, AddLayer, PoolLayer
 from vitral.compiler.schedule.placing import memory_pads, pad_value, place_tensors
-from vitral.compiler.schedule.plan import LayerPlan, Prefetch, plan_layers
+from vitral.compiler.schedule.plan import LayerPlan, plan_layers
 from vitral.compiler.schedule.records import layer_records
 from vitral.compiler.schedule.steps import Chunk
 from vitral.compiler.schedule.unroll import task_chunks
 from vitral.compiler.schedule.windows import WindowGeometry
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.errors import CompileError
-from vitral.isa import Finish, Instruction, InstructionSet, Rounding
+from vitral.isa import InstructionSet, Rounding
 from vitral.runtime.module import ArenaTensor, Segment
 
 __all__ = ["schedule_segment"]
@@ -55,8 +52,9 @@ def schedule_segment(
     plans = plan_layers(layers, config)
     tensors = place_tensors(plans, config, inputs, outputs, arena)
     operands = [_operands(plan, tensors, config, arena) for plan in plans]
-    calls = [_calls(plan, config) for plan in plans]
-    insns, marks = _emit(plans, operands, calls, config, arena)
+    uops, calls = compute_calls(plans, config)
+    uop_dram = arena.place(uops.image) // config.layout.uop_bytes
+    insns, marks = emit_stream(plans, operands, calls, uops, uop_dram, config)
     isa = InstructionSet.of(config)
     words = b"".join(isa.encode(insn).to_bytes(INSN_BYTES, "little") for insn in insns)
     return Segment(
@@ -136,54 +134,3 @@ def _weights(plan: LayerPlan, config: CoreConfig) -> npt.NDArray[np.int8] | None
 def _task_chunks(plan: LayerPlan, geometry: Geometry) -> list[list[Chunk]]:
     """The chunks of each task, in the order of their weights."""
     return [task_chunks(geometry, plan.tiling, task) for task in geometry.tasks]
-
-
-def _calls(plan: LayerPlan, config: CoreConfig) -> list[list[Call]]:
-    """The compute instructions of each step."""
-    depth = config.layout.uop_depth
-    if isinstance(plan.geometry, WindowGeometry):
-        return [window_calls(step, plan.geometry, plan.tiling, depth) for step in plan.steps]
-    return [gemm_calls(step, plan.geometry, depth) for step in plan.steps]
-
-
-def _emit(
-    plans: Sequence[LayerPlan],
-    operands: Sequence[Operands],
-    calls: Sequence[Sequence[Sequence[Call]]],
-    config: CoreConfig,
-    arena: Arena,
-) -> tuple[list[Instruction], list[int]]:
-    """The instructions, and for each layer the number of its last one."""
-    uops = MicroOps(config, ([call.uops for step in layer for call in step] for layer in calls))
-    uop_dram = arena.place(uops.image) // config.layout.uop_bytes
-    emitter, prefetch = Emitter(config), Prefetch(plans, config)
-    flat = [call for layer in calls for call in layer]
-    halfway = set(_halfway_to_store(plans))
-    last: list[int] = []
-    for number, step in enumerate(prefetch.steps):
-        for ahead in prefetch.due(number):
-            emitter.load_operands(ahead, operands[ahead.layer])
-        for n, call in enumerate(flat[number]):
-            base, loads = uops.request(step.layer, call.uops, uop_dram)
-            for insn in loads:
-                emitter.load_uop(insn)
-            handle = emitter.compute(call, base)
-            if n == 0 and number in halfway:
-                emitter.load_params(step.layer, 0, operands[step.layer], after=handle)
-        if step.store_blocks:
-            emitter.store(step, operands[step.layer])
-        if number + 1 == len(prefetch.steps) or prefetch.steps[number + 1].layer != step.layer:
-            last.append(len(emitter.stream) - 1)
-    emitter.stream.append(Finish())
-    insns, positions = emitter.stream.finish()
-    return insns, [positions[handle] for handle in last]
-
-
-def _halfway_to_store(plans: Sequence[LayerPlan]) -> Iterator[int]:
-    """For each layer with parameters the step, counted over all, at which they are fetched."""
-    start = 0
-    for plan in plans:
-        storing = (n for n, step in enumerate(plan.steps) if step.store_blocks)
-        if not isinstance(plan.layer, PoolLayer):
-            yield start + next(storing) // 2
-        start += len(plan.steps)

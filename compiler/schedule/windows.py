@@ -30,10 +30,10 @@ DEPTHWISE = False
 TAPS_MAX = 4
 """Most elements that one operation of the window instruction reads."""
 
-ADD_SHIFT = 7
-"""Multipliers beyond int8 are 2**7 · high + low; the core shifts between the two passes."""
+ADD_SHIFT = 8
+"""Multipliers beyond int8 are 2**8 · high + low; the core shifts between the two passes."""
 
-_MULTIPLIER_LIMIT = 1 << 14
+_SMALLEST, _LARGEST = -128 * 257, 127 * 257  # with both digits int8
 
 
 class WindowKind(Enum):
@@ -138,8 +138,8 @@ def add_digits(multipliers: tuple[int, int]) -> list[tuple[int, int]]:
     """int8 multipliers of one or two passes; between two, the sum is shifted by `ADD_SHIFT`."""
     if all(-128 <= m <= 127 for m in multipliers):
         return [multipliers]
-    high = [min(max((m + 64) >> ADD_SHIFT, -128), 127) for m in multipliers]
-    low = [m - (h << ADD_SHIFT) for m, h in zip(multipliers, high, strict=True)]
+    low = [((m + 128) & 255) - 128 for m in multipliers]
+    high = [(m - digit) >> ADD_SHIFT for m, digit in zip(multipliers, low, strict=True)]
     return [(high[0], high[1]), (low[0], low[1])]
 
 
@@ -147,10 +147,9 @@ def _of_add(layer: AddLayer, config: CoreConfig) -> WindowGeometry:
     n, channels, height, width = layer.shape
     if min(layer.shape) < 1:
         raise CompileError(f"{layer.name}: all sizes must be positive, got {layer.shape}")
-    if max(map(abs, layer.multipliers)) >= _MULTIPLIER_LIMIT:
+    if min(layer.multipliers) < _SMALLEST or max(layer.multipliers) > _LARGEST:
         raise CompileError(
-            f"{layer.name}: multipliers must be within +-{_MULTIPLIER_LIMIT - 1}, got"
-            f" {layer.multipliers}"
+            f"{layer.name}: multipliers must be {_SMALLEST}..{_LARGEST}, got {layer.multipliers}"
         )
     return WindowGeometry(
         WindowKind.ADD,

@@ -8,6 +8,9 @@ from vitral.isa import Rounding
 
 __all__ = ["add_layer", "network", "pool_layer", "random_add", "random_depthwise", "random_pool"]
 
+MULTIPLIERS = ((-128, 127), (-300, 300), (-32896, -32000), (32000, 32639), (-32896, 32639))
+"""Ranges of an addition's multipliers: of one digit, and of two up to the ends."""
+
 Pair = tuple[int, int]
 Pads = tuple[int, int, int, int]
 Shape = tuple[int, int, int, int]
@@ -51,8 +54,8 @@ def random_pool(rng: np.random.Generator, *, largest: int = 20) -> PoolLayer:
 def random_add(rng: np.random.Generator, *, largest: int = 20) -> AddLayer:
     """The sum of two tensors, with multipliers of 8 bits or more."""
     n, c, h, w = (int(v) for v in rng.integers(1, [4, largest + 1, largest + 1, largest + 1]))
-    limit = int(rng.choice([128, 255, 1 << 14]))
-    ma, mb = (int(m) for m in rng.integers(-limit + 1, limit, 2))
+    low, high = MULTIPLIERS[int(rng.integers(0, len(MULTIPLIERS)))]
+    ma, mb = (int(m) for m in rng.integers(low, high + 1, 2))
     return add_layer(rng, shape=(n, c, h, w), multipliers=(ma, mb))
 
 

@@ -1,0 +1,78 @@
+"""The instruction stream of planned layers: `compute_calls`, then `emit_stream`."""
+
+from collections.abc import Iterator, Sequence
+
+from vitral.compiler.codegen.calls import Call
+from vitral.compiler.codegen.emit import Emitter, Operands
+from vitral.compiler.codegen.gemm import gemm_calls
+from vitral.compiler.codegen.microops import MicroOps
+from vitral.compiler.codegen.window import window_calls
+from vitral.compiler.schedule.layer import PoolLayer
+from vitral.compiler.schedule.plan import LayerPlan, Prefetch
+from vitral.compiler.schedule.windows import WindowGeometry
+from vitral.config import CoreConfig
+from vitral.isa import Finish, Instruction
+
+__all__ = ["Calls", "compute_calls", "emit_stream"]
+
+Calls = Sequence[Sequence[Sequence[Call]]]
+"""The compute instructions of each step of each layer."""
+
+
+def compute_calls(plans: Sequence[LayerPlan], config: CoreConfig) -> tuple[MicroOps, Calls]:
+    """The compute instructions, and where their micro-ops lie."""
+    calls = [_calls(plan, config) for plan in plans]
+    uops = MicroOps(config, ([call.uops for step in layer for call in step] for layer in calls))
+    return uops, calls
+
+
+def _calls(plan: LayerPlan, config: CoreConfig) -> list[list[Call]]:
+    depth = config.layout.uop_depth
+    if isinstance(plan.geometry, WindowGeometry):
+        return [window_calls(step, plan.geometry, plan.tiling, depth) for step in plan.steps]
+    return [gemm_calls(step, plan.geometry, depth) for step in plan.steps]
+
+
+def emit_stream(
+    plans: Sequence[LayerPlan],
+    operands: Sequence[Operands],
+    calls: Calls,
+    uops: MicroOps,
+    uop_dram: int,
+    config: CoreConfig,
+) -> tuple[list[Instruction], list[int]]:
+    """The instructions, and for each layer the number of its last one.
+
+    `uop_dram` is the DRAM element at which the image of `uops` lies; `uops` serves one stream.
+    """
+    emitter, prefetch = Emitter(config), Prefetch(plans, config)
+    flat = [call for layer in calls for call in layer]
+    halfway = set(_halfway_to_store(plans))
+    last: list[int] = []
+    for number, step in enumerate(prefetch.steps):
+        for ahead in prefetch.due(number):
+            emitter.load_operands(ahead, operands[ahead.layer])
+        for n, call in enumerate(flat[number]):
+            base, loads = uops.request(step.layer, call.uops, uop_dram)
+            for insn in loads:
+                emitter.load_uop(insn)
+            handle = emitter.compute(call, base)
+            if n == 0 and number in halfway:
+                emitter.load_params(step.layer, 0, operands[step.layer], after=handle)
+        if step.store_blocks:
+            emitter.store(step, operands[step.layer])
+        if number + 1 == len(prefetch.steps) or prefetch.steps[number + 1].layer != step.layer:
+            last.append(len(emitter.stream) - 1)
+    emitter.stream.append(Finish())
+    insns, positions = emitter.stream.finish()
+    return insns, [positions[handle] for handle in last]
+
+
+def _halfway_to_store(plans: Sequence[LayerPlan]) -> Iterator[int]:
+    """For each layer with parameters the step, counted over all, at which they are fetched."""
+    start = 0
+    for plan in plans:
+        storing = (n for n, step in enumerate(plan.steps) if step.store_blocks)
+        if not isinstance(plan.layer, PoolLayer):
+            yield start + next(storing) // 2
+        start += len(plan.steps)
