@@ -1,4 +1,4 @@
-"""What GEMM and ALU share in native code: the two loops, the micro-ops, and the index check."""
+"""What GEMM, WINDOW and ALU share in native code: loops, micro-ops and the index check."""
 
 from collections.abc import Iterable
 
@@ -42,10 +42,13 @@ class Loops:
         too_far = fields["uop_end"] > self.config.layout.uop_depth
         self.code.fail_when(too_far, Cause.INDEX_OVERFLOW)
 
-    def check(self, names: Iterable[str], depths: dict[str, int]) -> None:
+    def check(
+        self, names: Iterable[str], depths: dict[str, int], *, reach: dict[str, Value] | None = None
+    ) -> None:
         """INDEX_OVERFLOW when any iteration names an element past its memory.
 
-        Factors are not negative, so the last iteration has each micro-op's largest index.
+        Factors are not negative, so the last iteration has each micro-op's largest index. `reach`
+        is the distance to the furthest element that goes with an index.
         """
         names = tuple(names)
         largest = {name: self.code.var(0) for name in names}
@@ -56,6 +59,8 @@ class Loops:
         for name in names:
             last = (self.fields["iter_out"] - 1) * self.fields[f"{name}_factor_out"]
             last = last + (self.fields["iter_in"] - 1) * self.fields[f"{name}_factor_in"]
+            if reach and name in reach:
+                last = last + reach[name]
             beyond = largest[name].get() + last >= depths[name]
             self.code.fail_when(beyond, Cause.INDEX_OVERFLOW)
 

@@ -10,6 +10,7 @@ from vitral.sim.functional.decode import Decoder, field_of
 from vitral.sim.functional.emit import I64, Code, Value, Var
 from vitral.sim.functional.gemm import emit_gemm
 from vitral.sim.functional.transfer import Transfers, emit_locate
+from vitral.sim.functional.window import emit_window
 from vitral.sim.functional.words import ENTRY, QUEUE_WORDS, RUNNING, TOKENS
 
 __all__ = ["emit_machine"]
@@ -28,6 +29,7 @@ def emit_machine(config: CoreConfig, extensions: str) -> ir.Module:
     execute = _emit_execute(module, isa, transfers, {
         Opcode.GEMM: emit_gemm(module, config, isa, extensions),
         Opcode.ALU: emit_alu(module, config, isa),
+        Opcode.WINDOW: emit_window(module, config, isa),
     })  # fmt: skip
     fetch = _emit_fetch(module, config, Decoder(module, isa), locate)
     stages = [_Stage(config, isa, stage).emit(module, execute) for stage in Stage]

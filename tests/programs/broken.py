@@ -102,7 +102,7 @@ def _transfers(program: Program, place: int) -> bool:
 
 
 def _index_overflow(program: Program, place: int, rng: random.Random) -> list[int] | None:
-    if _opcode(program, place) not in (Opcode.GEMM, Opcode.ALU):
+    if _opcode(program, place) not in (Opcode.GEMM, Opcode.WINDOW, Opcode.ALU):
         return None
     fmt = InstructionSet.of(program.config).format_of(_opcode(program, place))
     names = ("iter_out", "iter_in", "uop_bgn", "uop_end")

@@ -26,6 +26,9 @@ from vitral.isa import (
     Rounding,
     Stage,
     Store,
+    Window,
+    window_of,
+    window_value,
 )
 from vitral.program import PAGE
 
@@ -33,6 +36,8 @@ __all__ = ["Maker"]
 
 Made = tuple[Instruction, list[Access], bool]
 Indices = npt.NDArray[np.int64]
+Loops = tuple[dict[str, Any], dict[str, Indices]]
+
 EMPTY = 0.1
 """Share of instructions that do nothing but move tokens."""
 REGISTER_STRIDE = 128
@@ -59,10 +64,17 @@ class Maker:
 
     That is: which micro-ops are on chip, so that loop factors keep indices in bounds, and which
     DRAM bytes were overwritten. Micro-ops that came from overwritten bytes may name any element.
+    With `windows`, WINDOW instructions are among them.
     """
 
     def __init__(
-        self, config: CoreConfig, profile: Profile, image: Image, rng: random.Random
+        self,
+        config: CoreConfig,
+        profile: Profile,
+        image: Image,
+        rng: random.Random,
+        *,
+        windows: bool,
     ) -> None:
         self.config = config
         self.layout = config.layout
@@ -76,13 +88,16 @@ class Maker:
         self.uop_known = np.ones(self.layout.uop_depth, bool)
         self.stored = np.zeros(image.dram.data.size, bool)
         self.makers: dict[Callable[[], Made], int] = {
-            self._load: 8,
-            self._store: 5,
+            self._load: 12,
+            self._store: 7,
             self._gemm: 6,
             self._alu: 5,
         }
         if self.vitral:
             self.makers[self._config] = 1
+        if self.vitral and windows:
+            self.makers |= {self._window: 8, self._config_window: 3}
+        self.window = window_of(0)
 
     def next(self) -> Made:
         """An instruction, its accesses, and whether it must take its own token."""
@@ -261,10 +276,16 @@ class Maker:
         self.uop_words[where] = padded.ravel()
         self.uop_known[where] = np.pad(known, pads, constant_values=True).ravel()
 
-    def _loops(
-        self, depths: dict[str, int], alu: bool
-    ) -> tuple[dict[str, Any], dict[str, Indices]]:
+    def _loops(self, depths: dict[str, int], alu: bool) -> Loops:
         """Loop fields that keep every operand in bounds, and the elements each operand names."""
+        loops = self._fitting_loops(depths, alu=alu)
+        assert loops is not None, "micro-ops name elements within the memories"
+        return loops
+
+    def _fitting_loops(
+        self, depths: dict[str, int], *, alu: bool = False, known: bool = False
+    ) -> Loops | None:
+        """The same with depths that micro-ops may exceed, and perhaps only for `known` ones."""
         rng = self.rng
         count = rng.choice((1, 1, 2, 3, 5))
         begin = self._place(count, self.layout.uop_depth)
@@ -276,12 +297,16 @@ class Maker:
             "iter_in": inner,
         }
         words = self.uop_words[begin : begin + count].astype(np.int64)
+        if known and not self.uop_known[begin : begin + count].all():
+            return None
         known = bool(self.uop_known[begin : begin + count].all())
         fmt = self.isa.alu_uop if alu else self.isa.gemm_uop
         indices: dict[str, Indices] = {}
         for name, depth in depths.items():
             values = (words & fmt[name].mask) >> fmt[name].low
             slack = depth - 1 - int(values.max()) if known else 0
+            if slack < 0:
+                return None
             out = self._factor(outer, slack, depth)
             within = self._factor(inner, slack - (outer - 1) * out, depth)
             loops |= {f"{name}_factor_out": out, f"{name}_factor_in": within}
@@ -346,11 +371,50 @@ class Maker:
         return self.rng.randrange(-34, 35)
 
     def _config(self) -> Made:
-        register = self.rng.choice([r for r in ConfigRegister if r is not ConfigRegister.WINDOW])
+        pads = [register for register in ConfigRegister if register is not ConfigRegister.WINDOW]
+        return self._set(self.rng.choice(pads), self.rng.randrange(-(1 << 31), 1 << 31))
+
+    def _config_window(self) -> Made:
+        """Taps near to each other, or one whose distance does not matter."""
+        taps = self.rng.choice((1, 2, 3, 3, 4))
+        near = 2 * self.rng.choice((0, 0, 1, 2, 3, 7)) + 1
+        distance = self.rng.randrange(1, 1 << 15, 2) if taps == 1 else near
+        return self._set(ConfigRegister.WINDOW, window_value(taps, distance))
+
+    def _set(self, register: ConfigRegister, value: int) -> Made:
+        if register is ConfigRegister.WINDOW:
+            self.window = window_of(value)
         stage, number = divmod(int(register), REGISTER_STRIDE)
-        value = self.rng.randrange(-(1 << 31), 1 << 31)
         self._count("CONFIG", register.name)
         return Config(stage=Stage(stage), register=number, value=value), [], False
+
+    def _window(self) -> Made:
+        """Or, where the taps might not fit INP, a CONFIG that changes them."""
+        taps, distance = self.window
+        mode = self.rng.choice(((), ("overwrite",), ("maximum",), ("maximum", "overwrite")))
+        flags: dict[str, Any] = dict.fromkeys(mode, True)
+        if self._chance(EMPTY):
+            self._count("WINDOW empty")
+            return Window(**flags, **self._empty_loops()), [], False
+        reach = (taps - 1) * distance
+        depths = {"dst": self.layout.acc_depth, "src": self.layout.inp_depth - reach}
+        if "maximum" not in mode:
+            depths["wgt"] = self.layout.wgt_depth
+        fit = self._fitting_loops(depths, known=taps > 1)
+        if fit is None:
+            return self._config_window()
+        loops, indices = fit
+        self._count("WINDOW", *(mode or ("add",)), taps)
+        if reach > taps - 1:
+            self._count("WINDOW apart")
+        sources = (indices["src"][:, None] + distance * np.arange(taps)).ravel()
+        accesses = [
+            Access("acc", indices["dst"], write=True),
+            Access("inp", sources, write=False),
+        ]
+        if "wgt" in indices:
+            accesses.append(Access("wgt", indices["wgt"], write=False))
+        return Window(**flags, **loops), accesses, False
 
 
 def _padded(y: int, x: int, pads: dict[str, Any]) -> int:

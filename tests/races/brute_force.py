@@ -11,7 +11,19 @@ from itertools import combinations
 import numpy as np
 
 from vitral.config import CoreConfig
-from vitral.isa import Alu, Gemm, Instruction, InstructionSet, Load, Memory, Stage, Store, queue_of
+from vitral.isa import (
+    Alu,
+    Config,
+    Gemm,
+    Instruction,
+    InstructionSet,
+    Load,
+    Memory,
+    Stage,
+    Store,
+    Window,
+    queue_of,
+)
 from vitral.program import Dram, Launch
 from vitral.verify.effects import element_bytes
 
@@ -81,8 +93,11 @@ def _accesses(
     dram: Dram,
     uops: np.ndarray,
 ) -> Iterator[Access]:
+    register = 0
     for insn in program:
         match insn:
+            case Config(stage=Stage.COMPUTE, register=1, value=register):
+                yield set(), set()
             case Load() | Store() if not insn.x_size or not insn.y_size:
                 yield set(), set()
             case Load(memory=memory):
@@ -99,8 +114,8 @@ def _accesses(
                     {("ACC", insn.sram_base + n) for n in range(count)},
                     _bytes(insn, launch, config),
                 )
-            case Gemm() | Alu():
-                yield _loop_access(insn, uops, InstructionSet.of(config))
+            case Gemm() | Window() | Alu():
+                yield _loop_access(insn, uops, InstructionSet.of(config), register)
             case _:
                 yield set(), set()
 
@@ -124,7 +139,9 @@ def _load_uops(uops: np.ndarray, insn: Load, launch: Launch, dram: Dram) -> None
     uops[insn.sram_base : insn.sram_base + insn.x_size] = words
 
 
-def _loop_access(insn: Gemm | Alu, uops: np.ndarray, isa: InstructionSet) -> Access:
+def _loop_access(
+    insn: Gemm | Window | Alu, uops: np.ndarray, isa: InstructionSet, register: int
+) -> Access:
     reads: set[tuple[str, int]] = set()
     writes: set[tuple[str, int]] = set()
     alu = isinstance(insn, Alu)
@@ -143,4 +160,8 @@ def _loop_access(insn: Gemm | Alu, uops: np.ndarray, isa: InstructionSet) -> Acc
                     reads.add(("ACC", index["src"]))
                 elif isinstance(insn, Gemm) and not insn.reset:
                     reads |= {("INP", index["src"]), ("WGT", index["wgt"])}
+                elif isinstance(insn, Window):
+                    step = 1 + 2 * (register >> 2)
+                    reads |= {("INP", index["src"] + n * step) for n in range(1 + register % 4)}
+                    reads |= set() if insn.maximum else {("WGT", index["wgt"])}
     return reads, writes

@@ -54,7 +54,7 @@ def test_a_seed_names_a_program() -> None:
 
 def test_every_kind_of_instruction_comes_up() -> None:
     counts: Counter[str] = Counter()
-    for seed in range(250):
+    for seed in range(400):
         counts += generate(seed, CONFIGS["block4"]).coverage
     assert set(counts) == set(COVERAGE)
 

@@ -11,7 +11,22 @@ from races import BASE, INPUTS, OUTPUTS, SIZE, pipeline
 
 from vitral.config import CoreConfig
 from vitral.errors import VerifyError
-from vitral.isa import Cause, Config, Finish, Gemm, InstructionSet, Load, Memory, Store
+from vitral.isa import (
+    Cause,
+    Config,
+    ConfigRegister,
+    Finish,
+    Gemm,
+    InstructionSet,
+    Load,
+    Memory,
+    Opcode,
+    Profile,
+    Stage,
+    Store,
+    Window,
+    window_value,
+)
 from vitral.program import Dram, Launch
 from vitral.runtime.module import Module
 from vitral.verify import Image, check_module, verify_module, verify_program
@@ -51,6 +66,68 @@ def test_a_wrong_field_is_named(index: int, fields: dict, text: str) -> None:
         assert not any("reaches" in item.text for item in findings)
         return
     assert any(text in item.text for item in findings), findings
+
+
+WINDOW_CASES = [
+    (2, 1, {}, ""),  # tile 0 has INP and WGT elements 0..3 and 0
+    (4, 1, {}, ""),
+    (2, 3, {}, ""),
+    (3, 3, {}, "WINDOW uses INP element 6, which was never written"),
+    (2, 1, {"iter_in": 4, "src_factor_in": 1}, "uses INP element 4, which was never written"),
+    (2, 1, {"iter_in": 3, "src_factor_in": 1}, ""),
+    (2, 2047, {}, "WINDOW uses INP element 2047, which was never written"),
+    (2, 2049, {}, "WINDOW: src reaches element 2049, the memory has 2048"),
+    (4, 1, {"iter_in": 2, "src_factor_in": 2045}, "WINDOW: src reaches element 2048"),
+    (1, 1, {"iter_in": 2, "wgt_factor_in": 1}, "WINDOW uses WGT element 1, which was never"),
+    (1, 1, {"iter_in": 2, "wgt_factor_in": 1, "maximum": True}, ""),
+    (1, 1, {"overwrite": False}, "WINDOW uses ACC element 0, which was never written"),
+]
+
+
+@pytest.mark.parametrize(("taps", "distance", "fields", "text"), WINDOW_CASES)
+def test_windows_are_followed_tap_by_tap(taps: int, distance: int, fields: dict, text: str) -> None:
+    stage, number = divmod(ConfigRegister.WINDOW, 128)
+    config = Config(stage=Stage(stage), register=number, value=window_value(taps, distance))
+    gemm = pipeline().instructions[FIRST_TILE + 1]
+    tokens = {flag: getattr(gemm, flag) for flag in ("pop_prev", "pop_next", "push_prev")}
+    base = {"uop_end": 1, "iter_out": 1, "iter_in": 1, "overwrite": True} | tokens
+    window = Window(**(base | fields))
+    program = pipeline(2)
+    insns = [*program.instructions[: FIRST_TILE + 1], config, window, Finish()]
+    changed = replace(program, instructions=tuple(insns))
+    found = [item.text for item in changed.verify().findings if "WINDOW" in item.text]
+    assert [text in item for item in found] == ([True] if text else []), found
+
+
+def test_a_window_races_with_the_load_of_its_last_tap() -> None:
+    """The second tile's LOAD writes INP 4..7 while the first tile's instruction may read it."""
+    program = pipeline(2)
+    texts = []
+    for taps in (1, 4):
+        config = Config(stage=Stage.COMPUTE, register=1, value=window_value(taps, 1))
+        gemm = program.instructions[FIRST_TILE + 1]
+        fields = {name: getattr(gemm, name) for name in vars(gemm) if name != "reset"}
+        insns = list(program.instructions)
+        insns[FIRST_TILE + 1 : FIRST_TILE + 2] = [config, Window(**fields)]
+        changed = replace(program, instructions=tuple(insns))
+        report = changed.verify([(BASE, SIZE)])
+        texts.append([item.text for item in report.findings if "no tokens" in item.text])
+    assert texts[0] == []
+    assert texts[1] == [
+        "WINDOW reads INP 0..6, which instruction 8 (LOAD INP) writes, and no tokens order the two"
+    ]
+
+
+def test_windows_are_undefined_under_vta() -> None:
+    word = InstructionSet.of(CoreConfig()).encode(Window()).to_bytes(16, "little")
+    image = Image({0: np.frombuffer(word + bytes([Opcode.FINISH] + 15 * [0]), np.uint8)})
+    for profile, ok in ((Profile.VTA, False), (Profile.VITRAL, True)):
+        launch = Launch(insn_base=0, insn_count=2, profile=profile)
+        report = verify_program(launch, CoreConfig(), image)
+        assert report.ok is ok
+    wrong = verify_program(Launch(insn_base=0, insn_count=2, profile=Profile.VTA), CoreConfig(),
+                           image)  # fmt: skip
+    assert str(wrong.findings[0]) == "instruction 0: undefined opcode 6"
 
 
 def test_data_that_nothing_wrote_is_named() -> None:

@@ -5,7 +5,20 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from vitral.config import CoreConfig
-from vitral.isa import Advance, Alu, Gemm, InstructionSet, Load, Memory, Stage, Store
+from vitral.isa import (
+    Advance,
+    Alu,
+    Config,
+    ConfigRegister,
+    Gemm,
+    InstructionSet,
+    Load,
+    Memory,
+    Stage,
+    Store,
+    Window,
+    window_of,
+)
 from vitral.program import OnChip
 from vitral.verify.dram import DramShadow, Rows
 from vitral.verify.image import Image
@@ -17,6 +30,7 @@ from vitral.verify.shadow import Conflict, Shadow
 __all__ = ["Effects", "element_bytes"]
 
 _ARRAY = {memory: memory.name for memory in Memory} | {Memory.ACC_8BIT: "ACC", Memory.OUT: "ACC"}
+_WINDOW = divmod(ConfigRegister.WINDOW, 128)
 _SOURCES = {"src": "INP", "wgt": "WGT"}
 
 
@@ -37,7 +51,7 @@ def element_bytes(config: CoreConfig) -> dict[Memory, int]:
 class Effects:
     """Follows a program's instructions, in an order that some execution has.
 
-    Micro-ops are followed by value, everything else by who touched it last.
+    Micro-ops and the WINDOW register are followed by value, everything else by who touched it last.
 
     Parameters
     ----------
@@ -72,6 +86,7 @@ class Effects:
         }
         self._uops = np.zeros(layout.uop_depth, np.uint32) if onchip is None else onchip.uop.copy()
         self._uops_known = np.full(layout.uop_depth, onchip is not None)
+        self._taps = window_of(0)
         self._walker = LoopWalker(InstructionSet.of(config))
         self._queues: dict[Stage, list[Op]] = {stage: [] for stage in Stage}
 
@@ -83,8 +98,11 @@ class Effects:
                 yield from self._load(op, op.insn, clock)
             case Store() if op.transfers:
                 yield from self._store(op, op.insn, clock)
-            case Gemm() | Alu():
+            case Gemm() | Window() | Alu():
                 yield from self._loops(op, op.insn, clock)
+            case Config(stage=stage, register=register, value=value):
+                if (stage, register) == _WINDOW:
+                    self._taps = window_of(value)
             case _:
                 pass
 
@@ -143,7 +161,7 @@ class Effects:
         else:
             yield from self._read(op, "PARAM", where, clock)
 
-    def _loops(self, op: Op, insn: Gemm | Alu, clock: Clock) -> Iterator[str]:
+    def _loops(self, op: Op, insn: Gemm | Window | Alu, clock: Clock) -> Iterator[str]:
         if not insn.iter_out or not insn.iter_in or insn.uop_bgn >= insn.uop_end:
             return
         range_ = slice(insn.uop_bgn, insn.uop_end)
@@ -154,7 +172,7 @@ class Effects:
             yield from self._unknown_uop(op, range_)
             return
         try:
-            touched = self._walker.footprint(insn, self._uops[range_])
+            touched = self._walker.footprint(insn, self._uops[range_], self._taps)
         except IndexOverflow as overflow:
             yield f"{op}: {overflow}"
             return
@@ -166,13 +184,15 @@ class Effects:
         why = "whose value is not known before the program runs" if loaded else "never loaded"
         yield f"{op} uses micro-op {number}, {why}"
 
-    def _compute(self, op: Op, insn: Gemm | Alu, touched: Footprint, clock: Clock) -> Iterator[str]:
+    def _compute(
+        self, op: Op, insn: Gemm | Window | Alu, touched: Footprint, clock: Clock
+    ) -> Iterator[str]:
         for field, name in _SOURCES.items():
             if field in touched:
                 source = "ACC" if isinstance(insn, Alu) else name
                 yield from self._read(op, source, touched[field], clock)
         dst = touched["dst"]
-        if isinstance(insn, Alu) or not (insn.reset or insn.overwrite):
+        if not _replaces(insn):
             yield from self._unwritten(op, "ACC", dst)
         yield from self._write(op, "ACC", dst, clock)
 
@@ -209,6 +229,17 @@ class Effects:
             f"{op} {what}, which instruction {other.index} ({other}) {did},"
             " and no tokens order the two"
         )
+
+
+def _replaces(insn: Gemm | Window | Alu) -> bool:
+    """Whether the result does not depend on what ACC held."""
+    match insn:
+        case Gemm():
+            return insn.reset or insn.overwrite
+        case Window():
+            return insn.overwrite
+        case Alu():
+            return False
 
 
 def _range(where: Where) -> str:
