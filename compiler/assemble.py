@@ -9,7 +9,7 @@ import numpy.typing as npt
 from vitral.compiler.codegen.arena import Arena
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.macs import macs
-from vitral.compiler.ir.ops import AccelConv2d
+from vitral.compiler.ir.ops import AccelOp
 from vitral.compiler.place.cpu_steps import StepWriter, cpu_steps
 from vitral.compiler.place.partition import Group, partition
 from vitral.compiler.schedule.segment import schedule_segment
@@ -42,7 +42,7 @@ def plan(graph: Graph) -> Plan:
             continue
         cpu_steps(writer, item)
         steps += writer.take()
-        if macs(item, graph) and not isinstance(item, AccelConv2d):
+        if macs(item, graph) and not isinstance(item, AccelOp):
             notices.append(f"node {item.name!r} ({item.kind}) runs on the CPU")
     return Plan(graph=graph.noted(*notices), steps=tuple(steps), arrays=writer.arrays)
 
@@ -102,7 +102,10 @@ def _refusals(group: Group, config: CoreConfig) -> dict[str, str]:
     found: dict[str, str] = {}
     for layer in group.layers:
         alone = Group(
-            name=group.name, layers=(layer,), inputs=(layer.source,), outputs=(layer.result,)
+            name=group.name,
+            layers=(layer,),
+            inputs=tuple(dict.fromkeys(layer.sources)),
+            outputs=(layer.result,),
         )
         try:
             _program(alone, config, Arena())
@@ -112,9 +115,9 @@ def _refusals(group: Group, config: CoreConfig) -> dict[str, str]:
 
 
 def _on_cpu(graph: Graph, refused: Mapping[str, str]) -> Graph:
-    """The graph with the convolutions that write `refused` values placed on the CPU."""
+    """The graph with the layers that write `refused` values placed on the CPU."""
     ops = tuple(
-        replace(op, on_cpu=True) if isinstance(op, AccelConv2d) and op.output in refused else op
+        replace(op, on_cpu=True) if isinstance(op, AccelOp) and op.output in refused else op
         for op in graph.ops
     )
     notices = (f"runs on the CPU: {reason}" for reason in refused.values())

@@ -10,8 +10,11 @@ from vitral.compiler.ir import Graph, verify
 from vitral.compiler.passes.eliminate_dead import eliminate_dead
 from vitral.compiler.passes.fold_flatten import fold_flatten
 from vitral.compiler.passes.fold_tables import fold_tables
+from vitral.compiler.passes.lower_adds import lower_adds
 from vitral.compiler.passes.lower_convs import lower_convs
+from vitral.compiler.passes.lower_pools import lower_pools
 from vitral.compiler.passes.note_edges import note_edges
+from vitral.compiler.passes.place_followers import place_followers
 from vitral.compiler.passes.prove import prove
 from vitral.compiler.passes.sign_activations import sign_activations
 from vitral.compiler.passes.simplify_views import simplify_views
@@ -37,6 +40,10 @@ PASSES: tuple[Pass, ...] = (
     lower_convs,
     prove,
     fold_tables,
+    lower_pools,
+    lower_adds,
+    fold_tables,
+    place_followers,
     simplify_views,
     eliminate_dead,
 )

@@ -1,6 +1,6 @@
-"""Runs a lowered network in numpy, without scheduling: every layer is an exact convolution.
+"""Runs a lowered network in numpy, without scheduling: every layer in exact integers.
 
-The convolution here is written independently of the product (int64 im2col over explicit padding);
+The layers here are written independently of the product (int64 im2col over explicit padding);
 only the requantiser is the product's definition, which has tests of its own.
 """
 
@@ -15,7 +15,7 @@ from vitral.compiler.assemble import Plan, plan
 from vitral.compiler.frontends.onnx import import_onnx
 from vitral.compiler.pipeline import Io, lower
 from vitral.compiler.place import Group
-from vitral.compiler.schedule.layer import ConvLayer
+from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ChannelParams, ConvLayer, PoolLayer
 from vitral.runtime.cpu import OPERATORS
 from vitral.runtime.module import CpuStep
 
@@ -37,7 +37,7 @@ def run_plan(planned: Plan, feeds: Mapping[str, Array]) -> dict[str, Array]:
     for step in planned.steps:
         if isinstance(step, Group):
             for layer in step.layers:
-                values[layer.result] = run_layer(layer, values[layer.source])
+                values[layer.result] = run_layer(layer, *(values[name] for name in layer.sources))
         else:
             _run_step(planned, step, values)
     for name, type_ in planned.graph.types.items():
@@ -53,10 +53,37 @@ def _run_step(planned: Plan, step: CpuStep, values: dict[str, Array]) -> None:
     values[output] = OPERATORS[step.op](*arrays, **step.attributes)
 
 
-def run_layer(layer: ConvLayer, x: Array) -> npt.NDArray[np.int8]:
+def run_layer(layer: AccelLayer, *arguments: Array) -> npt.NDArray[np.int8]:
     """int8 result of one layer."""
-    assert x.shape == layer.in_shape
-    assert x.dtype == np.int8
+    for x in arguments:
+        assert x.shape == layer.in_shape
+        assert x.dtype == np.int8
+    if isinstance(layer, ConvLayer):
+        return _conv(layer, *arguments)
+    if isinstance(layer, PoolLayer):
+        return _pool(layer, *arguments)
+    return _add(layer, *arguments)
+
+
+def _pool(layer: PoolLayer, x: Array) -> npt.NDArray[np.int8]:
+    top, left, bottom, right = layer.pads
+    widths = ((0, 0), (0, 0), (top, bottom), (left, right))
+    padded = np.pad(x, widths, constant_values=-128)
+    extent = [(k - 1) * d + 1 for k, d in zip(layer.kernel, layer.dilations, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(padded, extent, axis=(2, 3))
+    (down, right), (rows, columns) = layer.strides, layer.dilations
+    result = view[:, :, ::down, ::right, ::rows, ::columns].max(axis=(4, 5))
+    assert result.shape == layer.out_shape
+    return result
+
+
+def _add(layer: AddLayer, a: Array, b: Array) -> npt.NDArray[np.int8]:
+    ma, mb = layer.multipliers
+    assert max(abs(ma), abs(mb)) <= 127 * 256 + 127, "more than two digits of int8"
+    return _requantized(ma * a.astype(np.int64) + mb * b.astype(np.int64), layer.params)
+
+
+def _conv(layer: ConvLayer, x: Array) -> npt.NDArray[np.int8]:
     top, left, bottom, right = layer.pads
     padded = np.pad(
         x.astype(np.int64),
@@ -88,9 +115,13 @@ def run_layer(layer: ConvLayer, x: Array) -> npt.NDArray[np.int8]:
                     optimize=True,
                 )
                 total[:, outs] += product.astype(np.int64)
+    return _requantized(total, layer.params)
+
+
+def _requantized(total: Array, params: ChannelParams) -> npt.NDArray[np.int8]:
+    """Requantised sums (N, C, H, W), which must fit int32."""
     assert np.abs(total).max(initial=0) < 1 << 31
     along = (slice(None), None, None)
-    params = layer.params
     return requantize(
         total,
         bias=params.bias[along],

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from vitral.compiler.ir.ops import (
+    AccelAdd,
     AccelConv2d,
+    AccelMaxPool2d,
     AveragePool,
     Binary,
     Concat,
@@ -112,8 +114,20 @@ def _conv2d(op: Conv2d, args: Types) -> TensorType:
 
 
 def _accel_conv2d(op: AccelConv2d, args: Types) -> TensorType:
-    _need(args[0].dtype == "int8", f"needs int8, got {args[0].dtype}")
+    _int8(args)
     return TensorType(_conv_shape(op, args[0]), "int8")
+
+
+def _accel_add(op: AccelAdd, args: Types) -> TensorType:
+    _int8(args)
+    a, b = (list(t.shape) for t in args)
+    _need(a == b and len(a) == 4, f"needs two inputs of one shape of rank 4, got {a} and {b}")
+    return args[0]
+
+
+def _int8(args: Types) -> None:
+    wrong = [t.dtype for t in args if t.dtype != "int8"]
+    _need(not wrong, f"needs int8, got {', '.join(wrong)}")
 
 
 def _matmul(op: MatMul, args: Types) -> TensorType:
@@ -145,7 +159,12 @@ def _average_pool(op: AveragePool, args: Types) -> TensorType:
     return _rounded(op, (*x.shape[:2], *spatial))
 
 
-def _max_pool(op: MaxPool, args: Types) -> TensorType:
+def _accel_max_pool(op: AccelMaxPool2d, args: Types) -> TensorType:
+    _int8(args)
+    return _max_pool(op, args)
+
+
+def _max_pool(op: MaxPool | AccelMaxPool2d, args: Types) -> TensorType:
     x = args[0]
     _need(len(x.shape) == 4, f"needs a rank 4 input, got shape {list(x.shape)}")
     spatial = _windows(x.shape[2:], op.kernel, op.strides, op.pads, op.dilations)
@@ -191,6 +210,8 @@ _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Table: _table,
     Conv2d: _conv2d,
     AccelConv2d: _accel_conv2d,
+    AccelMaxPool2d: _accel_max_pool,
+    AccelAdd: _accel_add,
     MatMul: _matmul,
     Binary: _binary,
     AveragePool: _average_pool,

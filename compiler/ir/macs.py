@@ -9,10 +9,14 @@ __all__ = ["macs"]
 
 
 def macs(op: Op, graph: Graph) -> int:
-    """Multiply-accumulates of real shapes, padding included; 0 for all but sums of products."""
+    """Multiply-accumulates of real shapes, padding included; 0 for all but sums of products.
+
+    A lowered convolution has those of the operator that it was lowered from.
+    """
     results = graph.types[op.output].size
-    if isinstance(op, Conv2d | AccelConv2d):
-        return results * int(np.prod(op.weight.shape[1:]))
-    if isinstance(op, MatMul):
+    model = op.origin if isinstance(op, AccelConv2d) else op
+    if isinstance(model, Conv2d):
+        return results * int(np.prod(model.weight.shape[1:]))
+    if isinstance(model, MatMul):
         return results * graph.types[op.inputs[0]].shape[-1]
-    return op.macs if isinstance(op, FloatOp) else 0
+    return model.macs if isinstance(model, FloatOp) else 0

@@ -14,7 +14,10 @@ from vitral.compiler.ir.types import Quant
 from vitral.compiler.schedule.layer import ChannelParams
 
 __all__ = [
+    "AccelAdd",
     "AccelConv2d",
+    "AccelMaxPool2d",
+    "AccelOp",
     "AveragePool",
     "Binary",
     "Bounds",
@@ -210,11 +213,21 @@ class FloatOp(Op):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AccelConv2d(Op):
-    """A convolution in the accelerator's arithmetic: int8 in and out, requantised by `params`.
+class AccelOp(Op):
+    """An operator in the accelerator's arithmetic, int8 in and out.
 
-    `origin` is the quantized convolution that it was lowered from, the law that it must obey;
-    padding elements hold the code `pad_value`. `on_cpu` when the accelerator cannot run it.
+    `on_cpu` when it does not run there: the CPU then computes the law that it was lowered from.
+    """
+
+    on_cpu: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AccelConv2d(AccelOp):
+    """A convolution of codes, requantised by `params`; padding elements hold `pad_value`.
+
+    `origin` is the quantized convolution that it was lowered from, the law that it must obey, or
+    the average, whose weights are 1.
     """
 
     kind = "vta.conv2d"
@@ -225,5 +238,28 @@ class AccelConv2d(Op):
     pads: Quad
     dilations: Pair
     group: int
-    origin: Conv2d
-    on_cpu: bool = False
+    origin: Conv2d | AveragePool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AccelMaxPool2d(AccelOp):
+    """Largest code of each window; padding never wins. `pads` include ceil mode's excess."""
+
+    kind = "vta.max_pool2d"
+    kernel: Pair
+    strides: Pair
+    pads: Quad
+    dilations: Pair
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AccelAdd(AccelOp):
+    """requantize(multipliers[0] * a + multipliers[1] * b, params) of two values of one shape.
+
+    `origin` is the sum or difference that it was lowered from, the law that it must obey.
+    """
+
+    kind = "vta.add"
+    multipliers: Pair
+    params: ChannelParams
+    origin: Binary

@@ -1,11 +1,11 @@
-"""Drops tables that change nothing and folds those that clamp into the convolution before them."""
+"""Drops tables that change nothing and folds those that clamp into the layer before them."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from vitral.compiler.ir import Graph
-from vitral.compiler.ir.ops import AccelConv2d, Op, Table
+from vitral.compiler.ir.ops import AccelAdd, AccelConv2d, Op, Table
 from vitral.compiler.passes.rename import redirect
 
 __all__ = ["fold_tables"]
@@ -14,9 +14,9 @@ _CODES = np.arange(-128, 128)
 
 
 def fold_tables(graph: Graph) -> Graph:
-    """A table that equals clamp(code, low, high) becomes low and high of its lowered convolution.
+    """A table that equals clamp(code, low, high) becomes low and high of a lowered layer.
 
-    Only where nothing else reads the convolution's result. An identity table is dropped.
+    Only where nothing else reads the layer's result. An identity table is dropped.
     """
     for name in [op.output for op in graph.ops if isinstance(op, Table)]:
         table = graph.producers().get(name)
@@ -34,7 +34,7 @@ def _folded(graph: Graph, table: Table) -> Graph:
         return redirect(graph, {table.output: source}, drop=[table])
     writer = graph.producers().get(source)
     alone = graph.consumers()[source] == [table] and source not in graph.outputs
-    if not isinstance(writer, AccelConv2d) or not alone:
+    if not isinstance(writer, AccelConv2d | AccelAdd) or not alone:
         return graph
     merged = _clamped(writer, low, high, table.output)
     ops: list[Op] = [merged if op is writer else op for op in graph.ops if op is not table]
@@ -42,9 +42,9 @@ def _folded(graph: Graph, table: Table) -> Graph:
     return replace(graph, ops=tuple(ops), types=types)
 
 
-def _clamped(conv: AccelConv2d, low: int, high: int, output: str) -> AccelConv2d:
-    params = conv.params
+def _clamped(layer: AccelConv2d | AccelAdd, low: int, high: int, output: str) -> Op:
+    params = layer.params
     edges = {
         name: np.clip(getattr(params, name), low, high).astype(np.int16) for name in ("low", "high")
     }
-    return replace(conv, output=output, params=replace(params, **edges))
+    return replace(layer, output=output, params=replace(params, **edges))

@@ -5,8 +5,10 @@ import numpy.typing as npt
 
 from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import Bounds, Conv2d
+from vitral.runtime.cpu import OPERATORS
 
 __all__ = [
+    "binary_codes",
     "centred_weight",
     "code_bounds",
     "law_multiplier",
@@ -58,6 +60,19 @@ def code_bounds(quant: Quant, bounds: Bounds) -> tuple[int, int]:
         least, most = (int(code) for code in quant.code(np.array(bound, np.float32)))
         low, high = (min(max(edge, least), most) for edge in (low, high))
     return low, high
+
+
+def binary_codes(
+    function: str, a: Quant, b: Quant, y: Quant, bounds: Bounds = ()
+) -> npt.NDArray[np.int8]:
+    """`function` (add, sub, mul) of all 65,536 pairs of codes, op by op in IEEE float32.
+
+    int8 (256, 256), codes in ascending order. ValueError where a pair gives no number.
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        reals = OPERATORS[f"float.{function}"](a.real_table()[:, None], b.real_table()[None])
+    low, high = code_bounds(y, bounds)
+    return np.clip(y.code(reals), low, high).astype(np.int8)
 
 
 def law_output(

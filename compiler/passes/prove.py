@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from vitral.arithmetic import requantize
 from vitral.compiler.ir import Graph
-from vitral.compiler.ir.ops import AccelConv2d, Op
+from vitral.compiler.ir.ops import AccelConv2d, Conv2d, Op
 from vitral.compiler.passes.law import (
     centred_weight,
     code_bounds,
@@ -40,7 +40,7 @@ def prove(graph: Graph) -> Graph:
     notices: list[str] = []
 
     def checked(op: Op) -> Op:
-        if not isinstance(op, AccelConv2d):
+        if not isinstance(op, AccelConv2d) or not isinstance(op.origin, Conv2d):
             return op
         found = first_difference(op)
         if found is None:
@@ -55,7 +55,11 @@ def prove(graph: Graph) -> Graph:
 
 
 def first_difference(op: AccelConv2d) -> Difference | None:
-    """A reachable accumulator for which `op` and its origin differ, None when there is none."""
+    """A reachable accumulator for which `op` and its origin differ, None when there is none.
+
+    The origin is a convolution.
+    """
+    assert isinstance(op.origin, Conv2d)
     weight = centred_weight(op.origin)
     if not np.array_equal(weight, op.weight):
         return int(np.argmax((weight != op.weight).any(axis=(1, 2, 3)))), 0
@@ -74,6 +78,7 @@ def _difference(
 ) -> Difference | None:
     """The same for output channels `part`, whose law adds `bias` and whose sums lie in `ends`."""
     origin, params = op.origin, op.params
+    assert isinstance(origin, Conv2d)
     quant = origin.y_quant
     assert quant is not None
     low, high = code_bounds(quant, origin.bounds)

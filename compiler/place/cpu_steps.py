@@ -1,7 +1,7 @@
 """CPU operators of the graph as steps of a module."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy.typing as npt
 from vitral.compiler.ir import Graph, Quant
 from vitral.compiler.ir.macs import macs
 from vitral.compiler.ir.ops import (
+    AccelAdd,
     AccelConv2d,
+    AccelMaxPool2d,
     AveragePool,
     Binary,
     Concat,
@@ -27,8 +29,8 @@ from vitral.compiler.ir.ops import (
     Table,
     Transpose,
 )
-from vitral.compiler.passes.law import centred_weight, code_bounds, law_multiplier
-from vitral.compiler.place.averages import average_thresholds
+from vitral.compiler.passes.averages import average_thresholds
+from vitral.compiler.passes.law import binary_codes, centred_weight, code_bounds, law_multiplier
 from vitral.errors import CompileError
 from vitral.runtime.cpu import OPERATORS
 from vitral.runtime.module import CpuStep
@@ -148,18 +150,32 @@ def _conv2d_sum(writer: StepWriter, op: Conv2d | AccelConv2d, law: Conv2d) -> st
 
 def _accel_conv2d(writer: StepWriter, op: AccelConv2d) -> None:
     """The law itself, with the clamps that later passes have narrowed."""
-    total = _conv2d_sum(writer, op, op.origin)
-    assert op.origin.y_quant is not None
+    law, clamp = op.origin, _clamp(op)
+    if isinstance(law, AveragePool):
+        _integer_average(writer, replace(law, inputs=op.inputs, output=op.output), clamp)
+        return
+    total = _conv2d_sum(writer, op, law)
+    assert law.y_quant is not None
     writer.step(
         op,
         "requantize",
         (total,),
-        arrays={"multiplier": law_multiplier(op.origin)},
+        arrays={"multiplier": law_multiplier(law)},
         axis=1,
-        zero_point=op.origin.y_quant.tensor_zero,
-        low=int(op.params.low[0]),
-        high=int(op.params.high[0]),
+        zero_point=law.y_quant.tensor_zero,
+        low=clamp[0],
+        high=clamp[1],
     )
+
+
+def _accel_add(writer: StepWriter, op: AccelAdd) -> None:
+    """The law itself, with the clamps that later passes have narrowed."""
+    table = np.clip(_binary_table(op.origin), *_clamp(op)).astype(np.int8)
+    writer.step(op, "binary_table", op.inputs, arrays={"table": table})
+
+
+def _clamp(op: AccelConv2d | AccelAdd) -> tuple[int, int]:
+    return int(op.params.low[0]), int(op.params.high[0])
 
 
 def _matmul(writer: StepWriter, op: MatMul) -> None:
@@ -231,7 +247,7 @@ def _clamped(
 def _binary(writer: StepWriter, op: Binary) -> None:
     quants = (op.a_quant, op.b_quant)
     if op.y_quant is not None:
-        writer.step(op, "binary_table", op.inputs, arrays={"table": binary_table(op)})
+        writer.step(op, "binary_table", op.inputs, arrays={"table": _binary_table(op)})
         return
     reals = tuple(
         writer.step(
@@ -247,18 +263,35 @@ def _binary(writer: StepWriter, op: Binary) -> None:
     _clamped(writer, op, f"float.{op.function}", reals)
 
 
-def binary_table(op: Binary) -> npt.NDArray[np.int8]:
-    """The result for all 65,536 pairs of codes, int8 (256, 256), op by op in IEEE float32."""
+def _binary_table(op: Binary) -> npt.NDArray[np.int8]:
+    """The result for all 65,536 pairs of codes, int8 (256, 256)."""
     assert op.y_quant is not None
-    a, b = op.a_quant.real_table()[:, None], op.b_quant.real_table()[None]
-    with np.errstate(over="ignore", under="ignore"):
-        reals = OPERATORS[f"float.{op.function}"](a, b)
-    low, high = code_bounds(op.y_quant, op.bounds)
-    return np.clip(op.y_quant.code(reals), low, high).astype(np.int8)
+    try:
+        return binary_codes(op.function, op.a_quant, op.b_quant, op.y_quant, op.bounds)
+    except ValueError:
+        raise CompileError(
+            f"node {op.name!r}: needs scales for which float32 holds both operands, got"
+            f" {op.a_quant.tensor_scale:g} and {op.b_quant.tensor_scale:g}"
+        ) from None
 
 
 def _average_pool(writer: StepWriter, op: AveragePool) -> None:
-    window = {
+    if op.y_quant is not None:
+        _integer_average(writer, op, code_bounds(op.y_quant, op.bounds))
+        return
+    scale = op.x_quant.tensor_scale
+    _clamped(writer, op, "average_pool_real", op.inputs, scale=scale, **_window(op))
+
+
+def _integer_average(writer: StepWriter, op: AveragePool, clamp: tuple[int, int]) -> None:
+    size = writer.graph.types[op.inputs[0]].shape[2:]
+    counts, thresholds, low = average_thresholds(op, size, clamp)
+    arrays = {"counts": counts, "thresholds": thresholds}
+    writer.step(op, "average_pool", op.inputs, arrays=arrays, low=low, **_window(op))
+
+
+def _window(op: AveragePool) -> dict[str, Any]:
+    return {
         "kernel": op.kernel,
         "strides": op.strides,
         "pads": op.pads,
@@ -267,17 +300,9 @@ def _average_pool(writer: StepWriter, op: AveragePool) -> None:
         "include_pad": op.include_pad,
         "x_zero": op.x_quant.tensor_zero,
     }
-    if op.y_quant is None:
-        scale = op.x_quant.tensor_scale
-        _clamped(writer, op, "average_pool_real", op.inputs, scale=scale, **window)
-        return
-    size = writer.graph.types[op.inputs[0]].shape[2:]
-    counts, thresholds, low = average_thresholds(op, size)
-    arrays = {"counts": counts, "thresholds": thresholds}
-    writer.step(op, "average_pool", op.inputs, arrays=arrays, low=low, **window)
 
 
-def _max_pool(writer: StepWriter, op: MaxPool) -> None:
+def _max_pool(writer: StepWriter, op: MaxPool | AccelMaxPool2d) -> None:
     writer.step(
         op,
         "max_pool",
@@ -314,6 +339,8 @@ _WRITERS: dict[type[Op], Callable[[StepWriter, Any], None]] = {
     Table: _table,
     Conv2d: _conv2d,
     AccelConv2d: _accel_conv2d,
+    AccelMaxPool2d: _max_pool,
+    AccelAdd: _accel_add,
     MatMul: _matmul,
     Binary: _binary,
     AveragePool: _average_pool,

@@ -1,24 +1,25 @@
-"""Cuts a lowered graph into groups of convolutions for the accelerator and single CPU operators."""
+"""Cuts a lowered graph into groups of layers for the accelerator and single CPU operators."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from vitral.compiler.ir import Graph
-from vitral.compiler.ir.ops import AccelConv2d, Op
-from vitral.compiler.schedule.layer import ConvLayer
+from vitral.compiler.ir.macs import macs
+from vitral.compiler.ir.ops import AccelAdd, AccelConv2d, AccelMaxPool2d, AccelOp, Op
+from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ConvLayer, PoolLayer
 
 __all__ = ["Group", "partition"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
-    """Convolutions that run as one program, in order.
+    """Layers that run as one program, in order.
 
     `inputs` are values from outside, `outputs` those that the rest of the network reads.
     """
 
     name: str
-    layers: tuple[ConvLayer, ...]
+    layers: tuple[AccelLayer, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
@@ -34,15 +35,15 @@ def partition(graph: Graph) -> list[Group | Op]:
     while rest:
         on_cpu, rest = _runnable(rest, known, lambda op: not _accelerated(op))
         steps += on_cpu
-        convs, rest = _runnable(rest, known, _accelerated)
-        if convs:
+        layers, rest = _runnable(rest, known, _accelerated)
+        if layers:
             number = sum(isinstance(step, Group) for step in steps)
-            steps.append(_group(graph, f"segment{number}", convs))
+            steps.append(_group(graph, f"segment{number}", layers))
     return steps
 
 
 def _accelerated(op: Op) -> bool:
-    return isinstance(op, AccelConv2d) and not op.on_cpu
+    return isinstance(op, AccelOp) and not op.on_cpu
 
 
 def _runnable(
@@ -60,27 +61,43 @@ def _runnable(
     return taken, left
 
 
-def _group(graph: Graph, name: str, convs: list[Op]) -> Group:
-    made = {op.output for op in convs}
-    inside = set(map(id, convs))
+def _group(graph: Graph, name: str, ops: list[Op]) -> Group:
+    made = {op.output for op in ops}
+    inside = set(map(id, ops))
     read_outside = {n for op in graph.ops if id(op) not in inside for n in op.inputs}
     read_outside.update(graph.outputs)
-    sources = dict.fromkeys(n for op in convs for n in op.inputs if n not in made)
+    sources = dict.fromkeys(n for op in ops for n in op.inputs if n not in made)
     return Group(
         name=name,
-        layers=tuple(_layer(graph, op) for op in convs if isinstance(op, AccelConv2d)),
+        layers=tuple(_layer(graph, op) for op in ops),
         inputs=tuple(sources),
-        outputs=tuple(op.output for op in convs if op.output in read_outside),
+        outputs=tuple(op.output for op in ops if op.output in read_outside),
     )
 
 
-def _layer(graph: Graph, op: AccelConv2d) -> ConvLayer:
+def _layer(graph: Graph, op: Op) -> AccelLayer:
+    if isinstance(op, AccelConv2d):
+        return _conv_layer(graph, op)
+    if isinstance(op, AccelMaxPool2d):
+        return _pool_layer(graph, op)
+    assert isinstance(op, AccelAdd)
+    return AddLayer(
+        name=op.name,
+        sources=(op.inputs[0], op.inputs[1]),
+        result=op.output,
+        shape=_shape(graph, op.output),
+        multipliers=op.multipliers,
+        params=op.params,
+    )
+
+
+def _conv_layer(graph: Graph, op: AccelConv2d) -> ConvLayer:
     return ConvLayer(
         name=op.name,
         source=op.inputs[0],
         result=op.output,
-        in_shape=_four(graph.types[op.inputs[0]].shape),
-        out_shape=_four(graph.types[op.output].shape),
+        in_shape=_shape(graph, op.inputs[0]),
+        out_shape=_shape(graph, op.output),
         weight=op.weight,
         group=op.group,
         strides=op.strides,
@@ -88,9 +105,24 @@ def _layer(graph: Graph, op: AccelConv2d) -> ConvLayer:
         dilations=op.dilations,
         pad_value=op.pad_value,
         params=op.params,
+        useful_macs=macs(op, graph),
     )
 
 
-def _four(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
-    n, c, h, w = shape
+def _pool_layer(graph: Graph, op: AccelMaxPool2d) -> PoolLayer:
+    return PoolLayer(
+        name=op.name,
+        source=op.inputs[0],
+        result=op.output,
+        in_shape=_shape(graph, op.inputs[0]),
+        out_shape=_shape(graph, op.output),
+        kernel=op.kernel,
+        strides=op.strides,
+        pads=op.pads,
+        dilations=op.dilations,
+    )
+
+
+def _shape(graph: Graph, name: str) -> tuple[int, int, int, int]:
+    n, c, h, w = graph.types[name].shape
     return n, c, h, w

@@ -14,13 +14,14 @@ __all__ = ["average_thresholds"]
 
 
 def average_thresholds(
-    op: AveragePool, size: tuple[int, ...]
+    op: AveragePool, size: tuple[int, ...], clamp: tuple[int, int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """(counts, thresholds, low): y = low + number of thresholds that the window's sum reaches.
 
     `size` is the input's (height, width). counts (K,) are the element counts that occur; row i of
     thresholds (K, high - low) belongs to counts[i]. Exact: y is the rounded rational average,
-    ties to even, for every sum.
+    ties to even, for every sum. `clamp` are the lowest and highest code instead of those of the
+    operator's bounds.
     """
     assert op.y_quant is not None
     counts = np.unique(
@@ -34,7 +35,7 @@ def average_thresholds(
             include_pad=op.include_pad,
         )
     )
-    low, high = code_bounds(op.y_quant, op.bounds)
+    low, high = clamp or code_bounds(op.y_quant, op.bounds)
     rows = [_row(op.x_quant, op.y_quant, int(count), low, high) for count in counts]
     return counts, np.array(rows, np.int64).reshape(len(counts), high - low), low
 

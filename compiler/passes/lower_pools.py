@@ -1,0 +1,95 @@
+"""Rewrites pools of quantized tensors in the accelerator's arithmetic."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from vitral.compiler.ir import Graph
+from vitral.compiler.ir.ops import AccelConv2d, AccelMaxPool2d, AveragePool, MaxPool, Op
+from vitral.compiler.passes.averages import average_thresholds
+from vitral.compiler.passes.scaling import Limits, Scaling, find_scaling
+from vitral.compiler.schedule.layer import ChannelParams
+
+__all__ = ["lower_pools"]
+
+_LARGEST_COUNT = 1 << 16
+"""Elements of a window whose sum is sure to fit int32."""
+
+
+def lower_pools(graph: Graph) -> Graph:
+    """Pools of int8 values become `AccelMaxPool2d`, or `AccelConv2d` with weights 1.
+
+    An average is lowered when all windows count as many elements, and when parameters of the
+    requantiser were proved to round as the exact rational does for every sum; else it stays.
+    """
+    return replace(graph, ops=tuple(_lowered(graph, op) for op in graph.ops))
+
+
+def _lowered(graph: Graph, op: Op) -> Op:
+    if isinstance(op, MaxPool) and graph.types[op.output].dtype == "int8":
+        return AccelMaxPool2d(
+            name=op.name,
+            inputs=op.inputs,
+            output=op.output,
+            kernel=op.kernel,
+            strides=op.strides,
+            pads=op.pads,
+            dilations=op.dilations,
+        )
+    if isinstance(op, AveragePool) and op.y_quant is not None:
+        return _lowered_average(graph, op)
+    return op
+
+
+def _lowered_average(graph: Graph, op: AveragePool) -> Op:
+    assert op.y_quant is not None
+    _, channels, *size = graph.types[op.inputs[0]].shape
+    counts, thresholds, low = average_thresholds(op, tuple(size))
+    if len(counts) != 1 or int(np.prod(op.kernel)) > _LARGEST_COUNT:
+        return op
+    high = low + thresholds.shape[1]
+    scaling = _average_scaling(op, int(counts[0]), thresholds[0], low, high)
+    if scaling is None:
+        return op
+    bias = -op.x_quant.tensor_zero * int(np.prod(op.kernel))
+    params = ChannelParams(
+        bias=np.full(channels, bias, np.int32),
+        mult=np.full(channels, scaling.mult, np.uint32),
+        shift=np.full(channels, scaling.shift, np.uint8),
+        zero_point=np.full(channels, op.y_quant.tensor_zero, np.int16),
+        low=np.full(channels, low, np.int16),
+        high=np.full(channels, high, np.int16),
+        rounding=scaling.rounding,
+    )
+    top, left, bottom, right = op.pads
+    return AccelConv2d(
+        name=op.name,
+        inputs=op.inputs,
+        output=op.output,
+        weight=np.ones((channels, 1, *op.kernel), np.int16),
+        params=params,
+        pad_value=op.x_quant.tensor_zero,
+        strides=op.strides,
+        pads=(top, left, bottom + op.excess[0], right + op.excess[1]),
+        dilations=op.dilations,
+        group=channels,
+        origin=op,
+    )
+
+
+def _average_scaling(
+    op: AveragePool, count: int, thresholds: np.ndarray, low: int, high: int
+) -> Scaling | None:
+    """A scaling that gives the exact average of all sums of `count` codes.
+
+    Rounding is monotone for the law and the requantiser, so both sides of each step and the ends
+    of the reachable sums decide all of them.
+    """
+    assert op.y_quant is not None
+    zero = op.x_quant.tensor_zero
+    ends = np.array([-128 - zero, 127 - zero], np.int64) * count
+    sums = np.unique(np.concatenate([thresholds - 1, thresholds, ends]).clip(*ends))
+    codes = low + np.searchsorted(thresholds, sums, side="right")
+    limits = Limits(codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high)
+    nominal = op.x_quant.tensor_scale / (op.y_quant.tensor_scale * count)
+    return find_scaling(sums, limits, nominal, np.arange(min(len(sums), 32)))
