@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any
 
 from vitral.config import INSN_BYTES, CoreConfig
-from vitral.isa import Alu, Gemm, InstructionSet
+from vitral.isa import Alu, Gemm, InstructionSet, Window
 from vitral.program import Outcome
 from vitral.runtime.module import CpuStep, Layer, Module, Segment
 from vitral.verify.image import Image
@@ -42,9 +42,10 @@ class LayerProfile:
     cycles : int or None
         Measured, from the last product of the layer before to the last one of this, of a
         program's last layer to the program's end; None when the device counts none.
-    stalls : mapping
-        Cycles by stage and cause, of the whole program when it has several layers; empty when not
-        counted.
+    counters : mapping
+        What was counted in these cycles, by names of `vitral.registers.COUNTERS`: cycles by stage
+        and cause, beats. Of the whole program, at each of its layers, on a device that cannot tell
+        them apart; empty when not counted.
     seconds : float
         On the host; of the whole program, given at its first layer.
     """
@@ -58,12 +59,17 @@ class LayerProfile:
     roofline_cycles: int | None = None
     cycles: int | None = None
     utilisation: float | None = None
-    stalls: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+
+    @property
+    def stalls(self) -> dict[str, int]:
+        """The waiting cycles among the counters."""
+        return stalls_of(self.counters)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values by field name, for JSON."""
-        return asdict(self) | {"stalls": dict(self.stalls)}
+        return asdict(self) | {"counters": dict(self.counters), "stalls": self.stalls}
 
 
 def roofline_cycles(layer: Layer, config: CoreConfig) -> int:
@@ -93,7 +99,7 @@ def layer_marks(segment: Segment, module: Module) -> list[int]:
 
     def computes(index: int) -> bool:
         word = int.from_bytes(words[index * INSN_BYTES : (index + 1) * INSN_BYTES], "little")
-        return isinstance(isa.decode(word), Gemm | Alu)
+        return isinstance(isa.decode(word), Gemm | Alu | Window)
 
     def mark(layer: Layer) -> int:
         found = (n for n in range(layer.last, layer.first - 1, -1) if computes(n))
@@ -111,8 +117,8 @@ def segment_profile(
     seconds: float,
 ) -> list[LayerProfile]:
     """One entry per layer, from the outcome's cycles at the layers' `marks`."""
-    stalls = stalls_of(outcome.counters)
     measured = _layer_cycles(marks, outcome)
+    counted = _layer_counters(marks, outcome)
     return [
         LayerProfile(
             name=layer.name,
@@ -124,10 +130,12 @@ def segment_profile(
             roofline_cycles=roofline_cycles(layer, config),
             cycles=cycles,
             utilisation=_utilisation(layer.macs, cycles, config),
-            stalls=stalls,
+            counters=counters,
             seconds=seconds if number == 0 else 0.0,
         )
-        for number, (layer, cycles) in enumerate(zip(segment.layers, measured, strict=True))
+        for number, (layer, cycles, counters) in enumerate(
+            zip(segment.layers, measured, counted, strict=True)
+        )
     ]
 
 
@@ -142,3 +150,17 @@ def _layer_cycles(marks: Sequence[int], outcome: Outcome) -> list[int | None]:
     if len(known) < len(ends):
         return [None] * len(ends)
     return [end - start for start, end in zip([0, *known], known, strict=False)]
+
+
+def _layer_counters(marks: Sequence[int], outcome: Outcome) -> list[Mapping[str, int]]:
+    """What was counted from the layer before's mark to its own, of the last one to the end."""
+    known = [outcome.mark_counters[mark] for mark in marks[:-1] if mark in outcome.mark_counters]
+    if not known or len(known) < len(marks) - 1:
+        return [outcome.counters] * len(marks)
+    names = [name for name in outcome.counters if name in known[0]]
+    ends = [*known, outcome.counters]
+    starts = [dict.fromkeys(names, 0), *known]
+    return [
+        {name: end[name] - start[name] for name in names}
+        for start, end in zip(starts, ends, strict=True)
+    ]

@@ -22,10 +22,12 @@ class TsimDevice(SimulatedDevice):
         Cycles that one program may take; the memory model's limit when None.
     trace : path or None
         File for a waveform.
+    timeline : bool
+        Whether outcomes tell what each stage did in every cycle.
     """
 
     name = "tsim"
-    OPTIONS = ("memory_model", "max_cycles", "trace")
+    OPTIONS = ("memory_model", "max_cycles", "trace", "timeline")
 
     def __init__(
         self,
@@ -34,9 +36,11 @@ class TsimDevice(SimulatedDevice):
         memory_model: MemoryModel | None = None,
         max_cycles: int | None = None,
         trace: str | PathLike[str] | None = None,
+        timeline: bool = False,
     ) -> None:
         self.memory_model = memory_model or MemoryModel()
         self.max_cycles = max_cycles
+        self.timeline = timeline
         self.trace = None if trace is None else str(trace)
         super().__init__(config)
 
@@ -46,12 +50,22 @@ class TsimDevice(SimulatedDevice):
         )
 
     def _simulate(self, launch: Launch, dram: Dram, marks: Collection[int]) -> Outcome:
-        return self._simulator.run(launch, dram, max_cycles=self.max_cycles, marks=marks)
+        return self._run_watched(launch, dram, None, marks)
 
     def _run_in_time(self, launch: Launch, timeout: float, marks: Collection[int]) -> Outcome:
         """The simulator watches the clock itself, and says where the core stands."""
+        return self._run_watched(launch, self.dram, timeout, marks)
+
+    def _run_watched(
+        self, launch: Launch, dram: Dram, timeout: float | None, marks: Collection[int]
+    ) -> Outcome:
         return self._simulator.run(
-            launch, self.dram, max_cycles=self.max_cycles, max_seconds=timeout, marks=marks
+            launch,
+            dram,
+            max_cycles=self.max_cycles,
+            max_seconds=timeout,
+            marks=marks,
+            timeline=self.timeline,
         )
 
     def _dispose(self) -> None:

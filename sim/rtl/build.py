@@ -19,7 +19,7 @@ Trace = str
 """Waveform format of a library: "" (none), "fst" or "vcd"."""
 
 HERE = Path(__file__).parent
-SOURCES = ("harness.cpp", "memory.h")
+SOURCES = ("harness.cpp", "memory.h", "timeline.h")
 LIBRARY = "libcore.so"
 
 VERILATOR_FLAGS = (
@@ -50,6 +50,10 @@ Item = tuple[Path, tuple[str, ...]]
 
 _MEMORY = re.compile(
     r"^(\s*reg\s+\[\d+:0\]\s+(?:memory|lane\d+|bank_\d+)\s+\[\d+:\d+\])\s*;", re.MULTILINE
+)
+_STATE = re.compile(
+    r"^(\s*input \[31:0\] (load_state|compute_state|store_state|status);\s*wire \[31:0\] \2)\s*;",
+    re.MULTILINE,
 )
 
 
@@ -91,7 +95,7 @@ def _build(folder: Path, verilog: str, trace: Trace, toolchain: Toolchain) -> No
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="build-") as name:
         work = Path(name)
         source = work / "core.v"
-        source.write_text(_publish_memories(verilog))
+        source.write_text(_publish_states(_publish_memories(verilog)))
         log = folder.with_suffix(".log")
         log.write_text("")
         _verilate(work, source, trace, toolchain, log)
@@ -110,6 +114,11 @@ def _publish_memories(verilog: str) -> str:
     writes while the core is idle and memories are read through a clocked port.
     """
     return _MEMORY.sub(r"\1 /*verilator public_flat_rd*/;", verilog)
+
+
+def _publish_states(verilog: str) -> str:
+    """Let the harness read what the state registers show, where the register file takes it in."""
+    return _STATE.sub(r"\1 /*verilator public_flat_rd*/;", verilog)
 
 
 def _verilate(work: Path, source: Path, trace: Trace, toolchain: Toolchain, log: Path) -> None:

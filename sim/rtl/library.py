@@ -80,6 +80,11 @@ _SIGNATURES = {
         c_char_p,
         (c_void_p, c_uint64, POINTER(c_void_p), POINTER(c_uint64), POINTER(c_uint64)),
     ),
+    "timeline_start": (c_int, (c_void_p, c_void_p, c_uint64, c_int)),
+    "timeline_stop": (None, (c_void_p,)),
+    "timeline_marks": (c_void_p, (c_void_p, POINTER(c_uint64))),
+    "timeline_changes": (c_void_p, (c_void_p, POINTER(c_uint64))),
+    "timeline_traffic": (c_void_p, (c_void_p, POINTER(c_uint64))),
     "trace_open": (c_int, (c_void_p, c_char_p)),
     "trace_close": (None, (c_void_p,)),
 }
@@ -205,6 +210,27 @@ class Harness:
     def run(self, cycles: int, quiet: int) -> End:
         """Clock until the interrupt, for `cycles` at most, or `quiet` cycles without traffic."""
         return End(self._ask("run", cycles, quiet))
+
+    def start_timeline(self, marks: npt.NDArray[np.uint64], *, keep: bool) -> bool:
+        """Look at the stages from now on; `Timeline` of `timeline.h`.
+
+        `marks` are rows of 64-bit words as `Mark` there; `keep` asks for every change and the
+        traffic. False when the library does not show its stages.
+        """
+        data = np.ascontiguousarray(marks, np.uint64)
+        return bool(self._ask("timeline_start", data.ctypes.data, len(data), keep))
+
+    def stop_timeline(self) -> None:
+        self._ask("timeline_stop")
+
+    def timeline(self, part: str, dtype: npt.DTypeLike) -> npt.NDArray:
+        """A copy of the recorded "marks", "changes" or "traffic"; `dtype` is one item's."""
+        count = c_uint64()
+        address = self._ask(f"timeline_{part}", byref(count))
+        kind = np.dtype(dtype)
+        size = count.value * kind.itemsize
+        data = ctypes.string_at(address, size) if size else b""
+        return np.frombuffer(data, kind).copy()
 
     def open_trace(self, path: Path) -> bool:
         """Write a waveform from now on; False when the library has none or cannot write it."""

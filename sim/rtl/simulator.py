@@ -1,5 +1,6 @@
 """tsim: runs programs on the real RTL, cycle by cycle."""
 
+import time
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,8 @@ from vitral.sim.rtl.arrays import load_arrays, store_arrays
 from vitral.sim.rtl.build import build_library, trace_kind
 from vitral.sim.rtl.emit import emit_verilog
 from vitral.sim.rtl.library import End, Harness
+from vitral.sim.rtl.record import Recorder
 from vitral.sim.rtl.toolchain import find_toolchain
-from vitral.sim.rtl.watch import Watch
 
 __all__ = ["RtlSimulator"]
 
@@ -29,6 +30,8 @@ QUIET_CYCLES = 4096
 RESET_CYCLES = 1 << 16
 """Cycles that a soft reset may take to drain the bus."""
 OPCODE_MASK = 7
+TIME_STEP = 1 << 14
+"""Cycles between two looks at the host's clock."""
 
 
 class RtlSimulator:
@@ -67,7 +70,6 @@ class RtlSimulator:
         self.memory_model = memory_model or MemoryModel()
         kind = trace_kind(find_toolchain()) if trace is not None else ""
         text = emit_verilog(config) if verilog is None else verilog
-        self._launched = 0
         self._harness = Harness(build_library(text, trace=kind))
         if trace is not None:
             self._open_trace(Path(trace), kind)
@@ -142,6 +144,7 @@ class RtlSimulator:
         max_cycles: int | None = None,
         max_seconds: float | None = None,
         marks: Collection[int] = (),
+        timeline: bool = False,
     ) -> Outcome:
         """Run a program to its end, an error, a deadlock or the cycle limit.
 
@@ -159,12 +162,15 @@ class RtlSimulator:
         max_seconds : float or None
             Limit in seconds on the host; None for none.
         marks : collection of int
-            Instructions whose end is wanted.
+            Instructions whose end is wanted, with all that was counted until then: the cycle in
+            which the stage has gone on from it. Looking changes no cycle count.
+        timeline : bool
+            Whether to record what each stage did in every cycle.
 
         Returns
         -------
         Outcome
-            With `cycles` and `counters` as the core counted them; `marks` as `Watch` sees them.
+            With `cycles` and `counters` as the core counted them.
 
         Raises
         ------
@@ -177,11 +183,19 @@ class RtlSimulator:
         if onchip is not None:
             onchip.check(self.config)
             store_arrays(harness.arrays, onchip)
-        watch = Watch(self.config, launch, dram, marks, max_seconds)
+        recorder = Recorder(harness, self.config, launch, dram, marks, keep=timeline)
+        deadline = None if max_seconds is None else time.monotonic() + max_seconds
         self._launch(launch)
         limit = self.memory_model.limit_cycles if max_cycles is None else max_cycles
-        waits = self._wait(launch, dram, limit, watch)
-        outcome = replace(self._outcome(launch, waits), marks=watch.seen)
+        waits = self._wait(launch, dram, limit, deadline)
+        outcome = self._outcome(launch, waits)
+        recorder.finish(outcome.cycles or 0)
+        outcome = replace(
+            outcome,
+            marks=recorder.marks,
+            mark_counters=recorder.counters,
+            timeline=recorder.timeline,
+        )
         if waits:
             self.soft_reset()
         if onchip is not None:
@@ -200,16 +214,17 @@ class RtlSimulator:
         control = register("control")
         profile = control["profile"].insert(int(launch.profile is Profile.VITRAL))
         self.write_register("control", control["start"].mask | profile)
-        self._launched = self._harness.cycle
 
-    def _wait(self, launch: Launch, dram: Dram, limit: int, watch: Watch) -> tuple[Wait, ...]:
+    def _wait(
+        self, launch: Launch, dram: Dram, limit: int, deadline: float | None
+    ) -> tuple[Wait, ...]:
         """Clock until the end; where the stages wait when there is none."""
         harness, model = self._harness, self.memory_model
         quiet = QUIET_CYCLES + model.latency + model.write_latency
         stop = harness.cycle + limit
         before: tuple[Wait, ...] = ()
         while True:
-            end = self._clock(stop, quiet, watch)
+            end = self._clock(stop, quiet, deadline)
             if end is End.PROTOCOL:
                 raise DeviceError(f"memory port: {harness.error}")
             if end is End.DONE:
@@ -221,16 +236,15 @@ class RtlSimulator:
                 return waits
             before = waits
 
-    def _clock(self, stop: int, quiet: int, watch: Watch) -> End:
-        """`Harness.run` up to cycle `stop`, in steps while there is something to look for."""
+    def _clock(self, stop: int, quiet: int, deadline: float | None) -> End:
+        """`Harness.run` up to cycle `stop`, or until it is late; in steps where that matters."""
         harness = self._harness
         since = harness.cycle
         beats = harness.beats
-        while watch.step is not None:
-            end = harness.run(max(0, min(watch.step, stop - harness.cycle)), quiet)
-            if end is not End.LIMIT or harness.cycle >= stop or watch.expired:
+        while deadline is not None:
+            end = harness.run(max(0, min(TIME_STEP, stop - harness.cycle)), quiet)
+            if end is not End.LIMIT or harness.cycle >= stop or time.monotonic() > deadline:
                 return end
-            watch.look(self.read_register, harness.cycle - self._launched)
             if harness.beats != beats:
                 beats, since = harness.beats, harness.cycle
             elif harness.cycle - since >= quiet:

@@ -92,6 +92,20 @@ def test_stalls_are_within_the_cycles(session: vitral.Session) -> None:
             assert sum(counted) == outcome.cycles
 
 
+def test_layers_split_what_the_core_counted(session: vitral.Session) -> None:
+    """Of every stage and cause, and of the beats; each stage's cycles are the layer's."""
+    layers = iter(accelerated(session))
+    for segment, outcome in zip(session.module.segments, session.outcomes(), strict=True):
+        parts = [next(layers) for _ in segment.layers]
+        for name in parts[0].counters:
+            assert sum(part.counters[name] for part in parts) == outcome.counters[name], name
+        for part in parts:
+            for stage in ("load", "compute", "store"):
+                counted = [n for name, n in part.counters.items() if name.startswith(f"{stage}_")]
+                assert len(counted) == 6
+                assert sum(counted) == part.cycles, f"{part.name}, {stage}"
+
+
 def test_sums_cover_the_model(session: vitral.Session) -> None:
     module = session.module
     assert sum(layer.macs for layer in session.profile()) == module.macs

@@ -47,6 +47,24 @@ def test_layers_share_the_cycles_of_a_program() -> None:
     assert (first.seconds, second.seconds) == (0.5, 0.0)
 
 
+def test_layers_share_what_was_counted() -> None:
+    parts = segment(layer("a", last=3), layer("b", last=7), layer("c", last=9))
+    marks = [2, 6, 8]
+    counted = {
+        2: {"load_busy": 10, "load_wait_next": 1, "read_beats": 7},
+        6: {"load_busy": 15, "load_wait_next": 5, "read_beats": 7},
+    }
+    total = {"gemm": 3, "load_busy": 16, "load_wait_next": 9, "read_beats": 8}
+    outcome = Outcome(
+        Cause.NONE, 0, cycles=500, counters=total, marks={2: 200, 6: 490}, mark_counters=counted
+    )
+    layers = segment_profile(parts, outcome, marks, CoreConfig(), "tsim", 0.0)
+    assert [entry.counters["load_busy"] for entry in layers] == [10, 5, 1]
+    assert [entry.stalls for entry in layers] == [{"load_wait_next": n} for n in (1, 4, 4)]
+    assert [entry.counters["read_beats"] for entry in layers] == [7, 0, 1]
+    assert all("gemm" not in entry.counters for entry in layers), "known for the program only"
+
+
 def test_unknown_ends_leave_the_cycles_open() -> None:
     parts = segment(layer("a", last=3), layer("b", last=7))
     outcome = Outcome(Cause.NONE, 0, cycles=500, marks={})

@@ -9,6 +9,7 @@ from vitral.program.launch import Launch
 from vitral.program.memory_model import MemoryModel
 from vitral.program.onchip import OnChip
 from vitral.program.outcome import Outcome, Wait, WaitReason
+from vitral.program.timeline import Span, Timeline
 
 __all__ = [
     "GUARD",
@@ -20,6 +21,8 @@ __all__ = [
     "Outcome",
     "ProgramFolder",
     "Region",
+    "Span",
+    "Timeline",
     "Wait",
     "WaitReason",
 ]

@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from vitral.errors import DeviceError, ExecutionFault
 from vitral.isa import Cause, Stage
+
+if TYPE_CHECKING:
+    from vitral.program.timeline import Timeline
 
 __all__ = ["Outcome", "Wait", "WaitReason"]
 
@@ -86,6 +90,10 @@ class Outcome:
         Instructions executed, where known.
     marks : Mapping[int, int]
         Cycle in which each instruction that was asked for had completed, where known.
+    mark_counters : Mapping[int, Mapping[str, int]]
+        For each of these what the counters of stages and beats held in that cycle, where known.
+    timeline : Timeline or None
+        What each stage did when, if it was asked for.
     """
 
     cause: Cause
@@ -95,6 +103,8 @@ class Outcome:
     counters: Mapping[str, int] = field(default_factory=dict)
     insns: int = 0
     marks: Mapping[int, int] = field(default_factory=dict)
+    mark_counters: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    timeline: "Timeline | None" = None
 
     @property
     def ok(self) -> bool:

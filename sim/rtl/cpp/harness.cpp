@@ -9,6 +9,7 @@
 
 #include "Vcore.h"
 #include "memory.h"
+#include "timeline.h"
 #include "verilated.h"
 #include "verilated_syms.h"
 
@@ -39,6 +40,7 @@ struct Array {  // an on-chip memory of the model
 class Harness {
 public:
     Memory<kBeat> memory;
+    Timeline timeline;
     std::vector<Array> arrays;
     std::string error;
     uint64_t cycle = 0;
@@ -119,6 +121,7 @@ public:
         while (cycle < end) {
             low();
             const bool irq = m_top->irq;
+            if (timeline.active()) timeline.sample(memory.read_beats, memory.write_beats);
             high();
             if (irq) return memory.error.empty() ? kDone : kProtocol;
             if (memory.activity > since) since = memory.activity;
@@ -245,12 +248,21 @@ private:
         return kNoAnswer;
     }
 
+    void find_state(const std::string& name, const void* data) {
+        const auto word = static_cast<const uint32_t*>(data);
+        if (name == "load_state") timeline.states[0] = word;
+        if (name == "compute_state") timeline.states[1] = word;
+        if (name == "store_state") timeline.states[2] = word;
+        if (name == "status") timeline.status = word;
+    }
+
     void find_arrays() {
         const VerilatedScopeNameMap* scopes = m_context.scopeNameMap();
         for (const auto& scope : *scopes) {
             if (!scope.second->varsp()) continue;
             for (const auto& item : *scope.second->varsp()) {
                 const VerilatedVar& var = item.second;
+                if (var.udims() == 0) find_state(item.first, var.datap());
                 if (var.udims() != 1) continue;
                 arrays.push_back({std::string{scope.first} + "." + item.first, var.datap(),
                                   var.entSize(), static_cast<uint64_t>(var.elements(1))});
@@ -309,6 +321,28 @@ const char* vitral_array(Harness* h, uint64_t n, void** data, uint64_t* entry_by
     *entry_bytes = array.entry_bytes;
     *depth = array.depth;
     return array.name.c_str();
+}
+
+int vitral_timeline_start(Harness* h, const vitral::Mark* marks, uint64_t count, int keep) {
+    h->timeline.start({marks, marks + count}, keep, h->memory.read_beats, h->memory.write_beats);
+    return h->timeline.available();
+}
+
+void vitral_timeline_stop(Harness* h) { h->timeline.stop(); }
+
+const vitral::Mark* vitral_timeline_marks(Harness* h, uint64_t* count) {
+    *count = h->timeline.marks.size();
+    return h->timeline.marks.data();
+}
+
+const vitral::Change* vitral_timeline_changes(Harness* h, uint64_t* count) {
+    *count = h->timeline.changes.size();
+    return h->timeline.changes.data();
+}
+
+const vitral::Traffic* vitral_timeline_traffic(Harness* h, uint64_t* count) {
+    *count = h->timeline.traffic.size();
+    return h->timeline.traffic.data();
 }
 
 int vitral_trace_open(Harness* h, const char* path) { return h->open_trace(path); }
