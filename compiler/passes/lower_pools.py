@@ -9,6 +9,7 @@ from vitral.compiler.ir.ops import AccelConv2d, AccelMaxPool2d, AveragePool, Max
 from vitral.compiler.passes.averages import average_thresholds
 from vitral.compiler.passes.scaling import Limits, Scaling, find_scaling
 from vitral.compiler.schedule.layer import ChannelParams
+from vitral.isa import Rounding
 
 __all__ = ["lower_pools"]
 
@@ -90,6 +91,11 @@ def _average_scaling(
     ends = np.array([-128 - zero, 127 - zero], np.int64) * count
     sums = np.unique(np.concatenate([thresholds - 1, thresholds, ends]).clip(*ends))
     codes = low + np.searchsorted(thresholds, sums, side="right")
-    limits = Limits(codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high)
-    nominal = op.x_quant.tensor_scale / (op.y_quant.tensor_scale * count)
-    return find_scaling(sums, limits, nominal, np.arange(min(len(sums), 32)))
+    for rounding in (Rounding.HALF_EVEN, Rounding.FLOAT32):
+        limits = Limits(
+            codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high, rounding=rounding
+        )
+        scaling = find_scaling(sums, limits)
+        if scaling is not None:
+            return scaling
+    return None

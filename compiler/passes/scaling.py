@@ -1,29 +1,29 @@
 """Finds a multiplier for the requantiser with which known sums give known codes.
 
-A sum t and its code fix t * m between two halves of odd integers, so all of them together leave an
-interval of multipliers m. Any m inside it is right, whatever the rounding, for then no sum is a
-tie. Where the law has ties the interval is a single point, and ties to even or the float32 mode may
-agree with the law there; only a check tells.
+A sum t and its code fix t * m between two limits, so all of them together leave an interval of
+multipliers m. With ties to even the limits are halves of odd integers. The float32 mode takes what
+lies within half a unit of a float32 around such a half for a tie, so its limits lie that much
+further out where the code is even, and further in where it is odd.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import frexp, isfinite
 
 import numpy as np
 import numpy.typing as npt
 
-from vitral.arithmetic import fl32_parameters, requantize
+from vitral.arithmetic import requantize
 from vitral.isa import Rounding
 
-__all__ = ["Limits", "Scaling", "find_scaling", "multiplier_range"]
+__all__ = ["Limits", "Scaling", "find_scaling", "multiplier_range", "multipliers_within"]
 
-Float64 = npt.NDArray[np.float64]
+Float64 = npt.NDArray[np.floating]
+"""float64."""
 Int64 = npt.NDArray[np.int64]
 
-_MULT_BITS = 31
+_MULT_BITS = {Rounding.HALF_EVEN: 31, Rounding.FLOAT32: 24}
 _LARGEST_SHIFT = 255
-_NEIGHBOURS = (0, 1, -1, 2, -2)
+_FLOAT_BITS = 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,23 +37,37 @@ class Scaling:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Limits:
-    """What quotients must lie between to round to `codes` (P,) after zero point and clamp.
+    """What quotients must lie between to give `codes` (P,) after rounding, zero point and clamp.
 
-    `lower` and `upper` are halves of odd integers, infinite where the clamp takes over.
+    `rounding` is HALF_EVEN or FLOAT32; for the latter sums stay below 2**24 in magnitude.
     """
 
     codes: Int64
     zero_point: int
     low: int
     high: int
+    rounding: Rounding = Rounding.HALF_EVEN
 
     @cached_property
     def lower(self) -> Float64:
-        return np.where(self.codes <= self.low, -np.inf, self.codes - self.zero_point - 0.5)
+        """Minus infinity where the clamp takes over."""
+        whole = self.codes - self.zero_point
+        limit = whole - 0.5 - self._reach(whole, whole - 0.5)
+        return np.where(self.codes <= self.low, -np.inf, limit)
 
     @cached_property
     def upper(self) -> Float64:
-        return np.where(self.codes >= self.high, np.inf, self.codes - self.zero_point + 0.5)
+        """Infinity where the clamp takes over."""
+        whole = self.codes - self.zero_point
+        limit = whole + 0.5 + self._reach(whole, whole + 0.5)
+        return np.where(self.codes >= self.high, np.inf, limit)
+
+    def _reach(self, whole: Int64, half: Float64) -> Float64 | float:
+        """How far beyond `half` quotients still round to `whole`."""
+        if self.rounding is Rounding.HALF_EVEN:
+            return 0.0
+        exponent = np.frexp(np.floor(np.abs(half)))[1] - 1  # -1 for 0, as the mode has it
+        return np.where(whole % 2 == 0, 1, -1) * np.ldexp(1.0, exponent - _FLOAT_BITS)
 
     def part(self, index: npt.NDArray[np.intp]) -> "Limits":
         """The same for some of the sums."""
@@ -73,20 +87,16 @@ class Limits:
         return np.array_equal(codes, self.codes)
 
 
-def find_scaling(
-    sums: Int64, limits: Limits, nominal: float, critical: npt.NDArray[np.intp]
-) -> Scaling | None:
-    """A scaling that gives the codes for all `sums`, None when none was found.
-
-    `nominal` is the multiplier of real arithmetic; float32 numbers around it are tried last. Sums
-    of index `critical` are checked first.
-    """
+def find_scaling(sums: Int64, limits: Limits) -> Scaling | None:
+    """A scaling that gives the codes for all `sums`, which is checked; None when none was found."""
     least, most = multiplier_range(sums.astype(np.float64), limits.lower, limits.upper)
-    few, theirs = sums[critical], limits.part(critical)
-    for scaling in _candidates(float(least), float(most), nominal):
-        if theirs.met(few, scaling) and limits.met(sums, scaling):
-            return scaling
-    return None
+    mult, shift = (int(v) for v in multipliers_within(least, most, limits.rounding))
+    if mult < 0:
+        return None
+    while shift > 0 and mult and mult % 2 == 0:
+        mult, shift = mult >> 1, shift - 1
+    scaling = Scaling(mult=mult, shift=shift, rounding=limits.rounding)
+    return scaling if limits.met(sums, scaling) else None
 
 
 def multiplier_range(sums: Float64, lower: Float64, upper: Float64) -> tuple[Float64, Float64]:
@@ -104,36 +114,17 @@ def multiplier_range(sums: Float64, lower: Float64, upper: Float64) -> tuple[Flo
     return np.where(never, np.inf, np.maximum(least, 0)), np.where(never, -np.inf, most)
 
 
-def _candidates(least: float, most: float, nominal: float) -> list[Scaling]:
-    """The likely ones first; none when the interval is empty but for what rounding hides."""
-    found: list[Scaling] = []
-    if least <= most:
-        middle = (least + most) / 2 if isfinite(most) else max(2 * least, 1.0)
-        for value in (middle, least, most):
-            pair = _fraction(value) if isfinite(value) else None
-            if pair is not None:
-                found.append(Scaling(mult=pair[0], shift=pair[1], rounding=Rounding.HALF_EVEN))
-    return [*dict.fromkeys(found), *_float32_candidates(nominal)]
-
-
-def _float32_candidates(nominal: float) -> list[Scaling]:
-    with np.errstate(over="ignore", under="ignore"):
-        centre = np.float32(nominal)
-    if not (np.isfinite(centre) and centre > 0):
-        return []
-    bits = int(centre.view(np.int32))
-    near = np.array([max(bits + step, 1) for step in _NEIGHBOURS], np.int32).view(np.float32)
-    mults, shifts = fl32_parameters(near[np.isfinite(near)])
-    return [
-        Scaling(mult=int(mult), shift=int(shift), rounding=Rounding.FLOAT32)
-        for mult, shift in zip(mults, shifts, strict=True)
-    ]
-
-
-def _fraction(value: float) -> tuple[int, int] | None:
-    """(mult, shift), reduced, whose quotient is `value` to 31 significant bits, if it has one."""
-    fraction, exponent = frexp(value)
-    mult, shift = round(fraction * (1 << _MULT_BITS)), _MULT_BITS - exponent
-    while shift > 0 and mult and (mult % 2 == 0 or shift > _LARGEST_SHIFT):
-        mult, shift = mult >> 1, shift - 1
-    return (mult, shift) if 0 <= shift <= _LARGEST_SHIFT and not mult >> _MULT_BITS else None
+def multipliers_within(
+    least: Float64, most: Float64, rounding: Rounding
+) -> tuple[Int64, npt.NDArray[np.int32]]:
+    """(mult, shift) with least <= mult / 2**shift <= most, near the middle; mult -1 without one."""
+    bits = _MULT_BITS[rounding]
+    open_ended = np.isposinf(most) & np.isfinite(least)
+    most = np.where(open_ended, np.maximum(2 * least, 1.0), most)
+    good = (least <= most) & (most > 0)
+    shift = np.clip(bits - np.frexp(np.where(good, most, 1.0))[1], 0, _LARGEST_SHIFT)
+    first = np.ceil(np.ldexp(np.where(good, least, 0.0), shift))
+    last = np.floor(np.ldexp(np.where(good, most, 0.0), shift))
+    good &= (first <= last) & (last < float(1 << bits))
+    middle = np.floor((first + last) / 2)
+    return np.where(good, middle, -1).astype(np.int64), shift

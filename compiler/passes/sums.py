@@ -7,7 +7,7 @@ pairs whose real sum is nearly a tie decide, so candidates meet those first, and
 all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +16,14 @@ import numpy.typing as npt
 from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import Bounds
 from vitral.compiler.passes.law import binary_codes, code_bounds
-from vitral.compiler.passes.scaling import Limits, Scaling, find_scaling, multiplier_range
+from vitral.compiler.passes.scaling import (
+    Limits,
+    Scaling,
+    find_scaling,
+    multiplier_range,
+    multipliers_within,
+)
+from vitral.isa import Rounding
 
 __all__ = ["Range", "SumParameters", "SumLaw", "find_sum"]
 
@@ -26,11 +33,7 @@ Range = tuple[int, int]
 
 _LARGEST = 32639
 """Largest multiplier: 127 * 256 + 127, two digits of int8."""
-_SEARCHES = ((127, 64, 0), *((_LARGEST, 512, nudge) for nudge in (0, 1, -1, 2, -2)))
-"""Largest multiplier, how many of the best quotients are tried, and what is added to the bias.
-
-int8 multipliers take one pass of the core, larger ones two.
-"""
+_NUDGES = (0, 1, -1, 2, -2)
 _LARGEST_SCALE = 2.0**100
 """Beyond it float32 products may be infinite."""
 _CLOSE_CALLS = 256
@@ -68,20 +71,37 @@ def find_sum(law: SumLaw) -> SumParameters | None:
         return None
     low, high = code_bounds(law.y_quant, law.bounds)
     pairs = _Pairs.of(law, low, high)
-    critical = np.argsort(pairs.margin, kind="stable")[:_CLOSE_CALLS]
-    near = pairs.part(critical)
-    unit = float(law.b_quant.tensor_scale) / float(law.y_quant.tensor_scale)
+    near = pairs.part(np.argsort(pairs.margin, kind="stable")[:_CLOSE_CALLS])
     zeros = law.a_quant.tensor_zero, law.b_quant.tensor_zero
-    for largest, count, nudge in _SEARCHES:
-        for ma, mb in _likely(law, near, largest, count, nudge)[:_FULL_CHECKS]:
-            sums = pairs.sums(ma, mb, nudge)
-            scaling = find_scaling(sums, pairs.limits, unit / abs(mb), critical)
+    for search in _SEARCHES:
+        theirs = pairs.rounded(search.rounding)
+        for ma, mb in _likely(law, near.rounded(search.rounding), search)[:_FULL_CHECKS]:
+            scaling = find_scaling(theirs.sums(ma, mb, search.nudge), theirs.limits)
             if scaling is not None:
-                bias = nudge - ma * zeros[0] - mb * zeros[1]
+                bias = search.nudge - ma * zeros[0] - mb * zeros[1]
                 return SumParameters(
                     multipliers=(ma, mb), bias=bias, scaling=scaling, low=low, high=high
                 )
     return None
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Multipliers up to `largest`, the `count` best quotients, `nudge` added to the bias."""
+
+    rounding: Rounding
+    largest: int
+    count: int
+    nudge: int = 0
+
+
+_SEARCHES = (
+    _Search(Rounding.HALF_EVEN, 127, 64),
+    _Search(Rounding.FLOAT32, 127, 64),
+    *(_Search(Rounding.HALF_EVEN, _LARGEST, 512, nudge) for nudge in _NUDGES),
+    *(_Search(Rounding.FLOAT32, _LARGEST, 4096, nudge) for nudge in _NUDGES),
+)
+"""In order of preference: int8 multipliers take one pass of the core, larger ones two."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,6 +138,12 @@ class _Pairs:
         limits = self.limits
         return np.minimum(self.exact - limits.lower, limits.upper - self.exact)
 
+    def rounded(self, rounding: Rounding) -> "_Pairs":
+        """The same for another rounding."""
+        if rounding is self.limits.rounding:
+            return self
+        return replace(self, limits=replace(self.limits, rounding=rounding))
+
     def part(self, index: npt.NDArray[np.intp]) -> "_Pairs":
         return _Pairs(
             a=self.a[index],
@@ -130,20 +156,18 @@ class _Pairs:
         return ma * self.a + mb * self.b + nudge
 
 
-def _likely(
-    law: SumLaw, near: _Pairs, largest: int, count: int, nudge: int
-) -> list[tuple[int, int]]:
+def _likely(law: SumLaw, near: _Pairs, search: _Search) -> list[tuple[int, int]]:
     """Multipliers for which the close calls leave a multiplier, the widest interval first."""
     ratio = float(law.a_quant.tensor_scale) / float(law.b_quant.tensor_scale)
-    ma, mb = _quotients(ratio, largest, count)
-    if nudge == 0:
+    ma, mb = _quotients(ratio, search.largest, search.count)
+    if search.nudge == 0 and search.rounding is Rounding.HALF_EVEN:
         reduced = np.gcd(ma, mb) == 1
         ma, mb = ma[reduced], mb[reduced]
     if law.function == "sub":
         mb = -mb
-    sums = near.sums(ma[:, None], mb[:, None], nudge).astype(np.float64)
+    sums = near.sums(ma[:, None], mb[:, None], search.nudge).astype(np.float64)
     least, most = multiplier_range(sums, near.limits.lower, near.limits.upper)
-    good = least <= most
+    good = multipliers_within(least, most, search.rounding)[0] >= 0
     with np.errstate(invalid="ignore"):
         room = np.where(np.isfinite(most), (most - least) / most, 1.0)[good]
     pairs = zip(ma[good].tolist(), mb[good].tolist(), strict=True)

@@ -11,6 +11,7 @@ from cases import ModelBuilder
 from vitral.arithmetic import requantize
 from vitral.compiler.ir import Quant
 from vitral.compiler.passes.sums import SumLaw, SumParameters, find_sum
+from vitral.isa import Rounding
 
 INFINITY = float("inf")
 FULL = (-128, 127)
@@ -97,7 +98,7 @@ def test_nearly_all_residual_sums_have_parameters_and_each_is_exact() -> None:
         if parameters is not None:
             check(law, parameters)
     share = sum(parameters is not None for parameters in found) / len(laws)
-    assert share >= 0.97, f"parameters for {share:.1%} of the sums"
+    assert share >= 0.99, f"parameters for {share:.1%} of the sums"
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -120,6 +121,19 @@ def test_equal_scales_take_one_pass(seed: int) -> None:
     found = find_sum(law)
     assert found is not None
     assert found.multipliers == (1, 1)
+    check(law, found)
+
+
+def test_a_call_that_no_affine_function_makes_takes_the_float32_mode() -> None:
+    """(41, 135) lies between (66, 198) and (16, 72); float32 rounds it up, both others down."""
+    scales = (0.0471956767141819, 0.035940300673246384, 0.04051918536424637)
+    law = sum_law("add", scales, (-1, -128, -128))
+    codes = oracle_codes(law).astype(int)
+    calls = [codes[a - 1 + 128, b - 128 + 128] for a, b in ((66, 198), (41, 135), (16, 72))]
+    assert [call + 128 for call in calls] == [252, 168, 82]
+    found = find_sum(law)
+    assert found is not None
+    assert found.scaling.rounding is Rounding.FLOAT32
     check(law, found)
 
 
