@@ -56,8 +56,8 @@ class _Windows:
         self, loops: list[Loop], operations: tuple[tuple[int, int], ...], *, overwrite: bool = False
     ) -> Iterator[Call]:
         """Some of the operations of every output; channel blocks are a loop if one is free."""
-        weighted = self._geometry.kind is WindowKind.SUM
-        per_block = self._step.weight.count // self._step.blocks if weighted else 0
+        weighted = self._geometry.row_weights > 0
+        per_block = 0 if self._geometry.shared else self._step.weight.count // self._step.blocks
         stride = Loop(
             self._step.blocks, self._step.tile.positions, self._step.input.plane, per_block
         )

@@ -20,13 +20,17 @@ def pack_window_weights(
     layer: ConvLayer, geometry: WindowGeometry, tiling: Tiling, config: CoreConfig
 ) -> Int8:
     """int8 (elements, block, block): by run of channel blocks, part of the kernel's rows, block,
-    row, group of columns, and plane. Where groups share a column, the first one has its weight."""
-    block, channels = config.block, layer.weight.shape[0]
-    weight = np.zeros((geometry.blocks * block, *layer.weight.shape[2:]), np.int16)
-    weight[:channels] = layer.weight[:, 0]
+    row, group of columns, and plane. Where groups share a column, the first one has its weight.
+    Weights that all blocks share are those of one."""
+    block, blocks = config.block, 1 if geometry.shared else geometry.blocks
+    weight = np.zeros((blocks * block, *layer.weight.shape[2:]), np.int16)
+    if geometry.shared:
+        weight[:] = layer.weight[0]
+    else:
+        weight[: layer.weight.shape[0]] = layer.weight[:, 0]
     planes = split_planes(weight, geometry.planes)  # (channels, rows, columns, planes)
-    lanes = planes.reshape(geometry.blocks, block, *planes.shape[1:]).transpose(0, 2, 3, 4, 1)
-    shape = (geometry.blocks, geometry.y.kernel, len(geometry.groups), geometry.planes)
+    lanes = planes.reshape(blocks, block, *planes.shape[1:]).transpose(0, 2, 3, 4, 1)
+    shape = (blocks, geometry.y.kernel, len(geometry.groups), geometry.planes)
     packed = np.zeros((*shape, block, block), np.int8)
     done = 0
     for number, first in enumerate(geometry.groups):
@@ -36,7 +40,7 @@ def pack_window_weights(
         done = last
     parts = [
         packed[first : first + count, row : row + rows].reshape(-1, block, block)
-        for first, count in split(geometry.blocks, tiling.outs)
+        for first, count in split(blocks, tiling.outs)
         for row, rows in kernel_parts(geometry, tiling)
     ]
     return np.concatenate(parts)

@@ -10,7 +10,7 @@ from vitral.compiler.schedule.steps import Chunk, InputChunk, Run, Step, Tile, W
 from vitral.compiler.schedule.tiling import Buffers, Tiling
 from vitral.compiler.schedule.unroll import Placement
 from vitral.compiler.schedule.window_tiling import weight_runs, window_distance
-from vitral.compiler.schedule.windows import WindowGeometry, WindowKind
+from vitral.compiler.schedule.windows import WindowGeometry
 
 __all__ = ["kernel_parts", "unroll_window"]
 
@@ -63,8 +63,8 @@ class _Unroller:
         inputs = assign_slots(
             [(v.tile, v.run, v.part) for v in visits], rings.inp.slots, place.inp_slot
         )
-        shared = self._geometry.kind is not WindowKind.SUM
-        weights = assign_slots([() if shared else (v.run, v.part) for v in visits], rings.wgt.slots)
+        shared = self._geometry.shared
+        weights = assign_slots([(0 if shared else v.run, v.part) for v in visits], rings.wgt.slots)
         accs = assign_slots([(v.tile, v.run) for v in visits], rings.acc.slots, place.acc_slot)
         return [
             self._step(visit, inputs[n], weights[n], accs[n][0]) for n, visit in enumerate(visits)
@@ -113,8 +113,8 @@ class _Unroller:
         """Packed by run of channel blocks, then part of the kernel, then channel block."""
         geometry, run, part = self._geometry, self._runs[visit.run], self._parts[visit.part]
         base = self._place.wgt_base + self._buffers.wgt.base(slot)
-        if geometry.kind is not WindowKind.SUM:
-            return WeightChunk(0, geometry.row_weights, base)
+        if geometry.shared:
+            return WeightChunk(part[0] * geometry.row_weights, part[1] * geometry.row_weights, base)
         first = run[0] * geometry.block_weights + run[1] * part[0] * geometry.row_weights
         return WeightChunk(first, run[1] * part[1] * geometry.row_weights, base)
 

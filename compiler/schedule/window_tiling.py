@@ -114,11 +114,8 @@ def _buffers(geometry: WindowGeometry, tiling: Tiling, config: CoreConfig) -> Bu
     inputs = tiling.outs * rows * cols
     if geometry.kind is WindowKind.ADD:
         inputs += window_distance(geometry, tiling)
-    weights = tiling.taps * geometry.row_weights
-    everything = 1
-    if geometry.kind is WindowKind.SUM:
-        weights *= tiling.outs
-        everything = weight_runs(geometry, tiling)
+    weights = tiling.taps * geometry.row_weights * (1 if geometry.shared else tiling.outs)
+    everything = weight_runs(geometry, tiling)
     sums = tiling.outs * tiling.rows * tiling.cols
     if inputs > layout.inp_depth or weights > layout.wgt_depth or sums > layout.acc_depth:
         return None
@@ -142,9 +139,10 @@ def _halves(size: int, depth: int) -> Ring:
 
 
 def weight_runs(geometry: WindowGeometry, tiling: Tiling) -> int:
-    """Parts in which the weights are loaded: one per run of channel blocks and part of the
-    kernel's rows."""
-    return blocks_of(geometry.blocks, tiling.outs) * blocks_of(geometry.y.kernel, tiling.taps)
+    """Parts in which the weights are loaded: one per run of channel blocks, unless these share
+    them, and part of the kernel's rows."""
+    runs = 1 if geometry.shared else blocks_of(geometry.blocks, tiling.outs)
+    return runs * blocks_of(geometry.y.kernel, tiling.taps)
 
 
 def _extents(geometry: WindowGeometry, tiling: Tiling) -> tuple[int, int]:

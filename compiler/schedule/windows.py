@@ -47,7 +47,8 @@ class WindowGeometry:
     """All sizes that scheduling depends on; equal for layers that can share a schedule.
 
     `batches` counts elements along N, `blocks` those along C. `planes` are the int8 parts of each
-    weight: their sum is the weight, or the digits of an addition's multipliers.
+    weight: their sum is the weight, or the digits of an addition's multipliers. `shared`: all
+    channel blocks have the same weights, as those of an average.
     """
 
     kind: WindowKind
@@ -56,6 +57,7 @@ class WindowGeometry:
     y: Axis
     x: Axis
     planes: int = 1
+    shared: bool = True
 
     @staticmethod
     def of(layer: AccelLayer, config: CoreConfig) -> "WindowGeometry":
@@ -75,7 +77,13 @@ class WindowGeometry:
                 plain = Geometry.of(layer, config)
                 blocks = blocks_of(layer.in_shape[1], config.block)
                 return WindowGeometry(
-                    WindowKind.SUM, plain.batches, blocks, plain.y, plain.x, plain.planes
+                    WindowKind.SUM,
+                    plain.batches,
+                    blocks,
+                    plain.y,
+                    plain.x,
+                    plain.planes,
+                    shared=bool((layer.weight == layer.weight[:1]).all()),
                 )
 
     @property
@@ -115,7 +123,7 @@ class WindowGeometry:
     @property
     def block_weights(self) -> int:
         """Weight elements between those of one channel block and the next: 0 when shared."""
-        return self.row_weights * self.y.kernel if self.kind is WindowKind.SUM else 0
+        return 0 if self.shared else self.row_weights * self.y.kernel
 
     @property
     def sources(self) -> int:

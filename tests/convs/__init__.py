@@ -6,6 +6,7 @@ from convs.layers import chain, conv_layer, random_layer, small_configs
 from convs.programs import Compiled, compile_layers, pack, unpack
 from convs.windows import (
     add_layer,
+    average,
     network,
     pool_layer,
     random_add,
@@ -17,6 +18,7 @@ __all__ = [
     "Compiled",
     "add",
     "add_layer",
+    "average",
     "chain",
     "compile_layers",
     "conv_layer",

@@ -1,12 +1,22 @@
 """Random layers that work lane by lane: depthwise convolutions, poolings and additions."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from convs.layers import channel_params, conv_layer
 from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ConvLayer, PoolLayer
 from vitral.isa import Rounding
 
-__all__ = ["add_layer", "network", "pool_layer", "random_add", "random_depthwise", "random_pool"]
+__all__ = [
+    "add_layer",
+    "average",
+    "network",
+    "pool_layer",
+    "random_add",
+    "random_depthwise",
+    "random_pool",
+]
 
 MULTIPLIERS = ((-128, 127), (-300, 300), (-32896, -32000), (32000, 32639), (-32896, 32639))
 """Ranges of an addition's multipliers: of one digit, and of two up to the ends."""
@@ -20,7 +30,7 @@ def random_depthwise(rng: np.random.Generator, *, largest: int = 20) -> ConvLaye
     """A depthwise convolution of any kernel, stride, dilation and padding."""
     kernel, strides, dilations, pads, size = _window(rng, largest, (0, 0, 1, 1, 2, 3, 6, 17))
     channels = int(rng.integers(1, largest + 1))
-    return conv_layer(
+    layer = conv_layer(
         rng,
         shape=(int(rng.integers(1, 4)), channels, *size),
         outs=channels,
@@ -33,6 +43,9 @@ def random_depthwise(rng: np.random.Generator, *, largest: int = 20) -> ConvLaye
         wide=rng.random() < 0.3,
         rounding=Rounding(int(rng.integers(0, 4))),
     )
+    if rng.random() < 0.3:
+        layer.weight[:] = layer.weight[0]  # as an average has, which needs one block of them
+    return layer
 
 
 def random_pool(rng: np.random.Generator, *, largest: int = 20) -> PoolLayer:
@@ -108,6 +121,28 @@ def add_layer(
     )
 
 
+def average(
+    rng: np.random.Generator,
+    *,
+    shape: Shape,
+    name: str = "average",
+    source: str = "x",
+    result: str = "y",
+) -> ConvLayer:
+    """A global average as the compiler writes it: a depthwise convolution with weights 1."""
+    layer = conv_layer(
+        rng,
+        shape=shape,
+        outs=shape[1],
+        kernel=shape[2:],
+        group=shape[1],
+        name=name,
+        source=source,
+        result=result,
+    )
+    return replace(layer, weight=np.ones_like(layer.weight))
+
+
 def network(rng: np.random.Generator, *, channels: int, size: int) -> list[AccelLayer]:
     """Pool, convolutions with a residual, depthwise pair and a global average: one of each."""
     shape = (1, channels, size, size)
@@ -131,10 +166,7 @@ def network(rng: np.random.Generator, *, channels: int, size: int) -> list[Accel
             rng, shape=half, multipliers=(11_003, 7_777), name="add2", sources=("t4", "t6"),
             result="t7",
         ),
-        conv_layer(
-            rng, shape=half, outs=channels, kernel=half[2:], group=channels, name="average",
-            source="t7", result="t8",
-        ),
+        average(rng, shape=half, name="average", source="t7", result="t8"),
         conv_layer(rng, shape=(1, channels, 1, 1), outs=10, name="fc", source="t8", result="y"),
     ]  # fmt: skip
 
