@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from vitral.compiler.schedule.cost import estimate
+from vitral.compiler.schedule.cost import Estimator
 from vitral.compiler.schedule.geometry import Geometry, blocks_of
 from vitral.compiler.schedule.tiling import (
     Buffers,
@@ -48,10 +48,8 @@ def _choose(geometry: Geometry, config: CoreConfig, cost: Cost) -> tuple[Tiling,
     found = list(tilings(geometry, config))
     if not found:
         raise CompileError(_too_large(geometry, config))
-    rough = [
-        (estimate(geometry, tiling, buffers, config).cycles, n)
-        for n, (tiling, buffers) in enumerate(found)
-    ]
+    estimator = Estimator(geometry, config)
+    rough = [(estimator(*candidate).cycles, n) for n, candidate in enumerate(found)]
     finalists, budget = [], _STEPS
     for _, n in sorted(rough)[:_FINALISTS]:
         steps = tiles_of(geometry, found[n][0]) * weight_chunks(geometry, found[n][0])
