@@ -40,7 +40,7 @@ class ComputeStage(Stage):
         self._drained = 0  # cycle from which on the units are idle
         self._in_alu = False
         self._uops = (0, 0)  # those of the running loop
-        self._loads = 0  # LOADs begun
+        self._loads = self._loads_retired = 0  # LOADs begun, retired
         self._ends: list[int | None] = []  # by instruction; None: by the engine
         self._end = 0
         self.busy = 0
@@ -117,9 +117,9 @@ class ComputeStage(Stage):
             number = len(queue.retired)
             end = self._ends[number]
             if end is None:
-                place = sum(1 for known in self._ends[:number] if known is None)
-                if place >= len(self._engine.done):
+                if self._loads_retired >= len(self._engine.done):
                     break
-                end = self._engine.done[place] + self.timing.beat_to_units + 1
+                end = self._engine.done[self._loads_retired] + self.timing.beat_to_units + 1
+                self._loads_retired += 1
             self._end = max(end, self._end + 1)
             self.push(queue.insns[number], self._end)

@@ -112,6 +112,8 @@ class LoadEngine:
 
         Returns whether any was completed.
         """
+        if not self._unresolved:
+            return False
         settled = False
         while self._unresolved:
             end, command, admitted = self._unresolved[0]

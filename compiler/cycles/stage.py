@@ -32,9 +32,11 @@ class Stage:
 
     def advance(self) -> bool:
         """Begin and retire what can be decided by now; whether there was anything."""
-        queue, before = self.queue, (len(self.queue.begun), len(self.queue.retired))
-        while len(queue.begun) < len(queue.arrived):
-            insn = queue.insns[len(queue.begun)]
+        queue = self.queue
+        first = number = len(queue.begun)
+        arrived = len(queue.arrived)
+        while number < arrived:
+            insn = queue.insns[number]
             if (insn.pop_prev and not self._from_prev.known) or (
                 insn.pop_next and not self._from_next.known
             ):
@@ -43,8 +45,11 @@ class Stage:
             if able is None:
                 break
             self._begin(insn, able)
-        self.retire()
-        return (len(queue.begun), len(queue.retired)) != before
+            number += 1
+        ended = len(queue.retired)
+        if ended < number:
+            self.retire()
+        return number > first or len(queue.retired) > ended
 
     def able(self, insn: Instruction) -> tuple[int, int] | None:
         """When the stage has done with what the instruction needs: units, memory. None: unknown."""

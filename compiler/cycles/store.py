@@ -39,7 +39,7 @@ class StoreStage(Stage):
         self._jobs: deque[int] = deque([0] * timing.store_jobs, timing.store_jobs)
         self._ends: list[int | None] = []
         self._end = 0
-        self._loads = 0
+        self._loads = self._loads_retired = 0
 
     @property
     def busy(self) -> int:
@@ -106,9 +106,9 @@ class StoreStage(Stage):
             number = len(queue.retired)
             end = self._ends[number]
             if end is None:
-                place = sum(1 for known in self._ends[:number] if known is None)
-                if place >= len(self._engine.done):
+                if self._loads_retired >= len(self._engine.done):
                     break
-                end = self._engine.done[place] + self.timing.beat_to_units + 1
+                end = self._engine.done[self._loads_retired] + self.timing.beat_to_units + 1
+                self._loads_retired += 1
             self._end = max(end, self._end + 1)
             self.push(queue.insns[number], self._end)
