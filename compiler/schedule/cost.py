@@ -13,7 +13,7 @@ from vitral.compiler.schedule.tiling import (
 )
 from vitral.config import INSN_BYTES, CoreConfig
 
-__all__ = ["LATENCY", "Estimate", "Estimator", "estimate", "row_beats"]
+__all__ = ["LATENCY", "Estimate", "Estimator", "estimate", "least_cycles", "row_beats"]
 
 LATENCY = 64
 """Cycles from a read's address to its first data, as the memory of the yardstick has."""
@@ -41,9 +41,7 @@ class Estimate:
         return max(self.gemm, self.read, self.write) + self.exposed
 
 
-def estimate(
-    geometry: Geometry, tiling: Tiling, buffers: Buffers, config: CoreConfig
-) -> Estimate:
+def estimate(geometry: Geometry, tiling: Tiling, buffers: Buffers, config: CoreConfig) -> Estimate:
     """Cycles of a layer on its own, at the yardstick memory."""
     return Estimator(geometry, config)(tiling, buffers)
 
@@ -124,6 +122,22 @@ class Estimator:
         """How often each weight chunk is loaded: once per tile that finds it replaced."""
         outs = tiling.outs if tiling.outs_outer else self._most_outs
         return 1 if outs * chunks <= buffers.wgt.slots else tiles
+
+
+def least_cycles(geometry: Geometry, config: CoreConfig) -> int:
+    """Cycles that no tiling can beat: products, or needed bytes of the busier channel."""
+    layout = config.layout
+    ins = max(task.first_in + task.ins for task in geometry.tasks)
+    rows = {
+        out * geometry.y.stride + tap * geometry.y.dilation - geometry.y.before
+        for out in range(geometry.y.out)
+        for tap in range(geometry.y.kernel)
+    }
+    elements = len(rows & set(range(geometry.y.size))) * geometry.x.size
+    read = geometry.batches * ins * elements * layout.inp_bytes
+    read += geometry.block_pairs * geometry.taps * layout.wgt_bytes
+    write = geometry.positions * sum(task.outs for task in geometry.tasks) * layout.out_bytes
+    return max(geometry.gemm_cycles, max(read, write) // layout.beat_bytes)
 
 
 def row_beats(elements: int, element_bytes: int, config: CoreConfig) -> int:

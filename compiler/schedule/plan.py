@@ -7,7 +7,7 @@ import numpy as np
 
 from vitral.compiler.schedule.geometry import Geometry
 from vitral.compiler.schedule.layer import AccelLayer, ConvLayer
-from vitral.compiler.schedule.search import choose_tiling
+from vitral.compiler.schedule.search import Trial, choose_tiling
 from vitral.compiler.schedule.steps import InputChunk, Step
 from vitral.compiler.schedule.tiling import Buffers, Ring, Tiling
 from vitral.compiler.schedule.unroll import Placement, unroll
@@ -31,8 +31,14 @@ class LayerPlan:
     steps: tuple[Step, ...]
 
 
-def plan_layers(layers: Sequence[AccelLayer], config: CoreConfig) -> list[LayerPlan]:
+def plan_layers(
+    layers: Sequence[AccelLayer],
+    config: CoreConfig,
+    trial: "Trial[Geometry | WindowGeometry]",
+) -> list[LayerPlan]:
     """Plans in order; each layer starts in the part of the buffers that the last one left free.
+
+    `trial` decides between the tilings that estimates leave over.
 
     Raises
     ------
@@ -42,13 +48,19 @@ def plan_layers(layers: Sequence[AccelLayer], config: CoreConfig) -> list[LayerP
     plans: list[LayerPlan] = []
     place = Placement()
     for number, layer in enumerate(layers):
-        plan = _plan_layer(number, layer, config, place)
+        plan = _plan_layer(number, layer, config, place, trial)
         plans.append(plan)
         place = _next_place(plan, config)
     return plans
 
 
-def _plan_layer(number: int, layer: AccelLayer, config: CoreConfig, place: Placement) -> LayerPlan:
+def _plan_layer(
+    number: int,
+    layer: AccelLayer,
+    config: CoreConfig,
+    place: Placement,
+    trial: "Trial[Geometry | WindowGeometry]",
+) -> LayerPlan:
     geometry: Geometry | WindowGeometry
     if isinstance(layer, ConvLayer) and not is_window(layer):
         geometry = Geometry.of(layer, config)
@@ -57,11 +69,11 @@ def _plan_layer(number: int, layer: AccelLayer, config: CoreConfig, place: Place
     if geometry.pads_in_memory:
         geometry = geometry.in_memory()
     if isinstance(geometry, WindowGeometry):
-        tiling, buffers = choose_window_tiling(geometry, config, layer.name)
+        tiling, buffers = choose_window_tiling(geometry, config, layer.name, trial)
         place = _fit_place(place, buffers, config)
         steps = unroll_window(number, geometry, tiling, buffers, place)
     else:
-        tiling, buffers = choose_tiling(geometry, config, layer.name)
+        tiling, buffers = choose_tiling(geometry, config, layer.name, trial)
         place = _fit_place(place, buffers, config)
         steps = unroll(number, geometry, tiling, buffers, place)
     return LayerPlan(layer, geometry, tiling, buffers, place, tuple(steps))

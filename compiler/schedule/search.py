@@ -1,9 +1,14 @@
-"""Chooses the tiling of a convolution: of those that fit, the best by estimate and timeline."""
+"""Chooses the tiling of a convolution: of those that fit, the best by estimate and trial.
 
-from collections.abc import Callable, Iterator
+A rough estimate ranks all candidates, a timeline of steps the best of these, and the last few are
+tried: their instructions go through the cycle model.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
-from vitral.compiler.schedule.cost import Estimator
+from vitral.compiler.schedule.cost import Estimator, least_cycles
 from vitral.compiler.schedule.geometry import Geometry, blocks_of
 from vitral.compiler.schedule.tiling import (
     Buffers,
@@ -17,20 +22,25 @@ from vitral.compiler.schedule.timeline import timeline_cycles
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 
-__all__ = ["Cost", "choose_tiling", "tilings"]
+__all__ = ["Trial", "choose_tiling", "first_good", "tilings"]
 
-Cost = Callable[[Geometry, Tiling, Buffers, CoreConfig], int]
+_Geometry = TypeVar("_Geometry", contravariant=True)
+Trial = Callable[[_Geometry, Tiling, Buffers, CoreConfig], int]
+"""Cycles of a layer alone with a tiling."""
 
 _FINALISTS = 24
 _STEPS = 4000  # of all finalists: bounds the time of the search for layers of many tiles
+_TRIED = 5
+_TRIED_STEPS = 400
+_GOOD = 1.004  # a tiling so close to what no other can beat ends the search
 _MOST_ROWS = 6
 _MOST_COLUMN_SPLITS = 6
 
 
 def choose_tiling(
-    geometry: Geometry, config: CoreConfig, name: str, cost: Cost = timeline_cycles
+    geometry: Geometry, config: CoreConfig, name: str, trial: "Trial[Geometry]"
 ) -> tuple[Tiling, Buffers]:
-    """The tiling with the lowest cost among the finalists of a rough estimate; its buffers.
+    """The tiling with the lowest cost among the finalists; its buffers.
 
     Raises
     ------
@@ -38,25 +48,62 @@ def choose_tiling(
         When not even one output of one channel block fits, with `name` and the numbers.
     """
     try:
-        return _choose(geometry, config, cost)
+        return _choose(geometry, config, trial)
     except CompileError as error:
         raise CompileError(f"{name}: {error}") from None
 
 
 @lru_cache(maxsize=1024)
-def _choose(geometry: Geometry, config: CoreConfig, cost: Cost) -> tuple[Tiling, Buffers]:
+def _choose(
+    geometry: Geometry, config: CoreConfig, trial: "Trial[Geometry]"
+) -> tuple[Tiling, Buffers]:
     found = list(tilings(geometry, config))
     if not found:
         raise CompileError(_too_large(geometry, config))
     estimator = Estimator(geometry, config)
     rough = [(estimator(*candidate).cycles, n) for n, candidate in enumerate(found)]
-    finalists, budget = [], _STEPS
-    for _, n in sorted(rough)[:_FINALISTS]:
-        steps = tiles_of(geometry, found[n][0]) * weight_chunks(geometry, found[n][0])
-        if steps <= budget or not finalists:
-            finalists.append(found[n])
+    finalists = _within(_STEPS, geometry, [found[n] for _, n in sorted(rough)[:_FINALISTS]])
+    timed = [
+        (timeline_cycles(geometry, *candidate, config), n) for n, candidate in enumerate(finalists)
+    ]
+    ranked = [finalists[n] for _, n in sorted(timed)[:_TRIED]]
+    ranked = _within(_TRIED_STEPS, geometry, ranked)
+    return first_good(
+        ranked,
+        lambda candidate: trial(geometry, *candidate, config),
+        least_cycles(geometry, config),
+    )
+
+
+def first_good(
+    candidates: Sequence[tuple[Tiling, Buffers]],
+    trial: Callable[[tuple[Tiling, Buffers]], int],
+    least: int,
+) -> tuple[Tiling, Buffers]:
+    """The best of some candidates; those after one that is nearly at `least` are not tried."""
+    best, fewest = candidates[0], None
+    if len(candidates) == 1:
+        return best
+    for candidate in candidates:
+        cycles = trial(candidate)
+        if fewest is None or cycles < fewest:
+            best, fewest = candidate, cycles
+        if fewest <= least * _GOOD:
+            break
+    return best
+
+
+def _within(
+    budget: int, geometry: Geometry, candidates: Sequence[tuple[Tiling, Buffers]]
+) -> list[tuple[Tiling, Buffers]]:
+    """Those whose steps fit the budget together; at least one."""
+    kept: list[tuple[Tiling, Buffers]] = []
+    for candidate in candidates:
+        steps = tiles_of(geometry, candidate[0]) * weight_chunks(geometry, candidate[0])
+        if steps <= budget or not kept:
+            kept.append(candidate)
             budget -= steps
-    return min(finalists, key=lambda pair: cost(geometry, pair[0], pair[1], config))
+    return kept
 
 
 def tilings(geometry: Geometry, config: CoreConfig) -> Iterator[tuple[Tiling, Buffers]]:

@@ -17,6 +17,7 @@ from vitral.compiler.schedule.placing import memory_pads, pad_value, place_tenso
 from vitral.compiler.schedule.plan import LayerPlan, plan_layers
 from vitral.compiler.schedule.records import layer_records
 from vitral.compiler.schedule.steps import Chunk
+from vitral.compiler.schedule.trial import trial_cycles
 from vitral.compiler.schedule.unroll import task_chunks
 from vitral.compiler.schedule.windows import WindowGeometry
 from vitral.config import INSN_BYTES, CoreConfig
@@ -49,7 +50,7 @@ def schedule_segment(
         value that nobody produces.
     """
     _check(layers, name, inputs, outputs)
-    plans = plan_layers(layers, config)
+    plans = plan_layers(layers, config, trial_cycles)
     tensors = place_tensors(plans, config, inputs, outputs, arena)
     operands = [_operands(plan, tensors, config, arena) for plan in plans]
     uops, calls = compute_calls(plans, config)

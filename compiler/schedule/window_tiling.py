@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from vitral.compiler.schedule.cost import LATENCY, row_beats
 from vitral.compiler.schedule.geometry import blocks_of, split
+from vitral.compiler.schedule.search import Trial, first_good
 from vitral.compiler.schedule.tiling import ITER_MAX, Buffers, Ring, Tiling
 from vitral.compiler.schedule.windows import WindowGeometry, WindowKind
 from vitral.config import INSN_BYTES, CoreConfig
@@ -17,19 +18,25 @@ _STORE_OVERHEAD = 8
 _INSNS_PER_STEP = 5
 _MOST_SIZES = 12
 _MOST_WIDTHS = 4
+_TRIED = 5
 
 
 def choose_window_tiling(
-    geometry: WindowGeometry, config: CoreConfig, name: str
+    geometry: WindowGeometry,
+    config: CoreConfig,
+    name: str,
+    trial: "Trial[WindowGeometry]",
 ) -> tuple[Tiling, Buffers]:
     """The tiling of lowest estimated cycles, and its buffers. `outs` and `ins` are equal.
+
+    The best of a rough estimate go through `trial`.
 
     Raises
     ------
     CompileError
         When not even one output of one channel block fits, with `name` and the numbers.
     """
-    found = _choose(geometry, config)
+    found = _choose(geometry, config, trial)
     if found is None:
         smallest = Tiling(rows=1, cols=1, outs=1, ins=1, taps=1, outs_outer=False)
         rows, cols = _extents(geometry, smallest)
@@ -42,15 +49,16 @@ def choose_window_tiling(
 
 
 @lru_cache(maxsize=1024)
-def _choose(geometry: WindowGeometry, config: CoreConfig) -> tuple[Tiling, Buffers] | None:
-    found = [
-        (_cycles(geometry, tiling, buffers, config), number, tiling, buffers)
-        for number, (tiling, buffers) in enumerate(_tilings(geometry, config))
-    ]
+def _choose(
+    geometry: WindowGeometry, config: CoreConfig, trial: "Trial[WindowGeometry]"
+) -> tuple[Tiling, Buffers] | None:
+    found = list(_tilings(geometry, config))
     if not found:
         return None
-    _, _, tiling, buffers = min(found, key=lambda candidate: candidate[:2])
-    return tiling, buffers
+    rough = sorted((_cycles(geometry, *pair, config), number) for number, pair in enumerate(found))
+    ranked = [found[number] for _, number in rough[:_TRIED]]
+    least = _least_cycles(geometry, config)
+    return first_good(ranked, lambda pair: trial(geometry, *pair, config), least)
 
 
 def window_distance(geometry: WindowGeometry, tiling: Tiling) -> int:
@@ -181,6 +189,19 @@ def _cycles(geometry: WindowGeometry, tiling: Tiling, buffers: Buffers, config: 
     if buffers.acc.slots == 1:
         ends += min(write, compute)
     return max(compute, inputs + weights + fetch, write) + ends
+
+
+def _least_cycles(geometry: WindowGeometry, config: CoreConfig) -> int:
+    """Cycles that no tiling can beat: operations, or needed bytes of the busier channel."""
+    y, x, layout = geometry.y, geometry.x, config.layout
+    planes = geometry.batches * geometry.blocks
+    inputs = planes * geometry.sources * min(y.size, y.out * y.kernel) * x.size
+    outputs = planes * y.out * x.out
+    return max(
+        outputs * y.kernel * geometry.row_operations,
+        inputs * layout.inp_bytes // layout.beat_bytes,
+        outputs * layout.out_bytes // layout.beat_bytes,
+    )
 
 
 def _plane_beats(geometry: WindowGeometry, tiling: Tiling, config: CoreConfig) -> int:

@@ -12,6 +12,7 @@ from vitral.compiler.codegen.gemm import gemm_calls
 from vitral.compiler.schedule.geometry import Geometry
 from vitral.compiler.schedule.plan import plan_layers
 from vitral.compiler.schedule.steps import Step
+from vitral.compiler.schedule.trial import trial_cycles
 from vitral.compiler.schedule.unroll import task_chunks
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
@@ -23,7 +24,7 @@ SMALL = small_configs()["block4"]
 @pytest.mark.parametrize("seed", range(12))
 def test_packed_planes_add_up_to_the_weights(seed: int) -> None:
     layer = random_layer(np.random.default_rng(seed))
-    (plan,) = plan_layers([layer], SMALL)
+    (plan,) = plan_layers([layer], SMALL, trial_cycles)
     geometry = plan.geometry
     chunks = [task_chunks(geometry, plan.tiling, task) for task in geometry.tasks]
     packed = iter(pack_weights(layer, geometry, chunks, SMALL).astype(np.int64))
@@ -106,7 +107,7 @@ def _wanted(step: Step, geometry: Geometry) -> Iterator[tuple[int, int, int]]:
 @pytest.mark.parametrize("seed", range(6))
 def test_gemms_visit_every_tap_of_every_output_once(seed: int, config: CoreConfig) -> None:
     layer = random_layer(np.random.default_rng(seed), largest=8)
-    (plan,) = plan_layers([layer], config)
+    (plan,) = plan_layers([layer], config, trial_cycles)
     for step in plan.steps[:20]:
         visited = list(_visited(step, plan.geometry, config))
         assert sorted(visited) == sorted(_wanted(step, plan.geometry)), f"seed {seed}: {step}"

@@ -11,6 +11,7 @@ from vitral.compiler.schedule.geometry import LOAD_PAD_MAX, Axis, Geometry, Span
 from vitral.compiler.schedule.search import choose_tiling, tilings
 from vitral.compiler.schedule.slots import assign_slots
 from vitral.compiler.schedule.tiling import Tiling, buffers_of
+from vitral.compiler.schedule.trial import trial_cycles
 from vitral.compiler.schedule.unroll import Placement, unroll
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
@@ -160,12 +161,12 @@ def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
     )
     text = r"wide: one output .* needs 65 input and 65 weight elements .* holds 64 and 32"
     with pytest.raises(CompileError, match=text):
-        choose_tiling(Geometry.of(layer, SMALL), SMALL, layer.name)
+        choose_tiling(Geometry.of(layer, SMALL), SMALL, layer.name, trial_cycles)
 
 
 def test_tall_kernels_are_cut_into_rows() -> None:
     layer = conv_layer(np.random.default_rng(0), shape=(1, 4, 12, 12), outs=4, kernel=(9, 9))
-    tiling, _ = choose_tiling(Geometry.of(layer, SMALL), SMALL, layer.name)
+    tiling, _ = choose_tiling(Geometry.of(layer, SMALL), SMALL, layer.name, trial_cycles)
     assert tiling.taps < 9
 
 
