@@ -32,7 +32,8 @@ class MicroOps:
         self._depth = config.layout.uop_depth
         self._isa = InstructionSet.of(config)
         self._groups = _groups([list(dict.fromkeys(layer)) for layer in layers], self._depth)
-        self._words: list[int] = []
+        self._sizes = {id(group): sum(map(len, group)) for group in self._groups}
+        self._uops: list[Uop] = []
         self._group_base: dict[int, int] = {}
         self._dram: list[dict[Sequence, int]] = [self._lay_out(group) for group in self._groups]
         self._loaded: int | None = None  # identity of the group that is on chip as a whole
@@ -42,9 +43,9 @@ class MicroOps:
     def _lay_out(self, group: list[Sequence]) -> dict[Sequence, int]:
         """DRAM position of each sequence of a group; the group lies in one piece."""
         if id(group) not in self._group_base:
-            self._group_base[id(group)] = len(self._words)
+            self._group_base[id(group)] = len(self._uops)
             for sequence in group:
-                self._words.extend(self._isa.encode_uop(uop) for uop in sequence)
+                self._uops.extend(sequence)
         places, place = {}, self._group_base[id(group)]
         for sequence in group:
             places[sequence] = place
@@ -54,7 +55,7 @@ class MicroOps:
     @property
     def image(self) -> npt.NDArray[np.uint32]:
         """All micro-ops as they lie in DRAM."""
-        return np.array(self._words, "<u4")
+        return np.array([self._isa.encode_uop(uop) for uop in self._uops], "<u4")
 
     def request(self, layer: int, sequence: Sequence, dram_base: int) -> tuple[int, list[Load]]:
         """Position of a sequence in the UOP memory, and the LOADs that must come first.
@@ -62,7 +63,7 @@ class MicroOps:
         `dram_base` is the DRAM element at which `image` lies.
         """
         group, places = self._groups[layer], self._dram[layer]
-        total = sum(map(len, group)) if self._loaded != id(group) else 0
+        total = self._sizes[id(group)]
         if self._loaded == id(group):
             return places[sequence] - self._group_base[id(group)], []
         if total <= self._depth:
