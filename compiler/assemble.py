@@ -7,10 +7,11 @@ from typing import Any
 import numpy.typing as npt
 
 from vitral.compiler.codegen.arena import Arena
-from vitral.compiler.ir import Graph
+from vitral.compiler.ir import Graph, verify
 from vitral.compiler.ir.macs import macs
 from vitral.compiler.ir.ops import AccelOp
 from vitral.compiler.place.cpu_steps import StepWriter, cpu_steps
+from vitral.compiler.place.host_layouts import lay_out_images
 from vitral.compiler.place.partition import Group, partition
 from vitral.compiler.schedule.segment import schedule_segment
 from vitral.config import CoreConfig
@@ -47,18 +48,22 @@ def plan(graph: Graph) -> Plan:
     return Plan(graph=graph.noted(*notices), steps=tuple(steps), arrays=writer.arrays)
 
 
-def assemble(graph: Graph, config: CoreConfig, tell: Callable[[str], None]) -> Module:
+def assemble(
+    graph: Graph, config: CoreConfig, tell: Callable[[str], None], host_layout: str = "auto"
+) -> Module:
     """The module of a lowered graph; layers that do not fit the core go to the CPU with a notice.
 
-    `tell` is told what is scheduled next.
+    `tell` is told what is scheduled next; `host_layout` is that of `lay_out_images`.
     """
     refused: dict[str, str] = {}
     while True:
-        planned = plan(_on_cpu(graph, refused))
+        placed = lay_out_images(_on_cpu(graph, refused), config, host_layout)
+        verify(placed)
+        planned = plan(placed)
         arena = Arena()
         steps = _scheduled(planned, config, arena, tell, refused)
         if steps is not None:
-            return _module(planned, config, steps, arena)
+            return _module(planned, config, _packed(planned, steps, config), arena)
 
 
 def _scheduled(
@@ -122,6 +127,30 @@ def _on_cpu(graph: Graph, refused: Mapping[str, str]) -> Graph:
     )
     notices = (f"runs on the CPU: {reason}" for reason in refused.values())
     return replace(graph, ops=ops).noted(*notices)
+
+
+def _packed(
+    planned: Plan, steps: tuple[CpuStep | Segment, ...], config: CoreConfig
+) -> tuple[CpuStep | Segment, ...]:
+    """Windows that only programs read are written in the accelerator's form at once."""
+    on_host = {name for step in steps if isinstance(step, CpuStep) for name in step.inputs}
+    on_host.update(planned.graph.outputs)
+    padded = {
+        tensor.name
+        for step in steps
+        if isinstance(step, Segment)
+        for tensor in step.inputs
+        if any(tensor.pads)
+    }
+    form = {"packed": [config.batch, config.block]}
+    return tuple(
+        replace(step, attributes={**step.attributes, **form})
+        if isinstance(step, CpuStep)
+        and step.op == "patches"
+        and not {*step.outputs} & (on_host | padded)
+        else step
+        for step in steps
+    )
 
 
 def _module(

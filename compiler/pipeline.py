@@ -58,6 +58,7 @@ def compile(
     io: Io = "float",
     profile: str = "vitral",
     memory: int | None = None,
+    host_layout: str = "auto",
     progress: Progress | None = None,
 ) -> Module:
     """Compile a quantized ONNX model.
@@ -77,6 +78,9 @@ def compile(
         Instruction set profile of the programs.
     memory : int, optional
         Bytes of DRAM that the device has for the module; one that needs more is refused.
+    host_layout : str
+        How the host lays images out for first layers: "channels" as they are, "rows" or "windows"
+        of the kernel as channels, "2x2" or other windows of pixels, or what is fastest ("auto").
     progress : callable, optional
         Told in a few words what is done next.
 
@@ -93,7 +97,7 @@ def compile(
     graph = import_onnx(model, shapes)
     tell("lowering")
     lowered = lower(graph, io=io)
-    module = assemble(lowered, config, tell)
+    module = assemble(lowered, config, tell, host_layout)
     if memory is not None and module.arena_bytes > memory:
         raise CompileError(
             f"the module needs {module.arena_bytes} bytes of DRAM for weights, programs and"

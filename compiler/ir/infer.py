@@ -20,6 +20,7 @@ from vitral.compiler.ir.ops import (
     MatMul,
     MaxPool,
     Op,
+    Patches,
     Quantize,
     Requantizing,
     Reshape,
@@ -164,7 +165,7 @@ def _accel_max_pool(op: AccelMaxPool2d, args: Types) -> TensorType:
     return _max_pool(op, args)
 
 
-def _max_pool(op: MaxPool | AccelMaxPool2d, args: Types) -> TensorType:
+def _max_pool(op: MaxPool | AccelMaxPool2d | Patches, args: Types) -> TensorType:
     x = args[0]
     _need(len(x.shape) == 4, f"needs a rank 4 input, got shape {list(x.shape)}")
     spatial = _windows(x.shape[2:], op.kernel, op.strides, op.pads, op.dilations)
@@ -197,6 +198,12 @@ def _transpose(op: Transpose, args: Types) -> TensorType:
     return replace(args[0], shape=tuple(shape[i] for i in op.perm))
 
 
+def _patches(op: Patches, args: Types) -> TensorType:
+    _int8(args)
+    n, channels, *spatial = _max_pool(op, args).shape
+    return TensorType((n, channels * op.kernel[0] * op.kernel[1], *spatial), "int8")
+
+
 def _float(op: FloatOp, args: Types) -> TensorType:
     wrong = [t.dtype for t in args if t.dtype != "float32"]
     _need(not wrong, f"needs float32, got {', '.join(wrong)}")
@@ -219,5 +226,6 @@ _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Concat: _concat,
     Reshape: _reshape,
     Transpose: _transpose,
+    Patches: _patches,
     FloatOp: _float,
 }

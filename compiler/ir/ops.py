@@ -29,6 +29,7 @@ __all__ = [
     "MatMul",
     "MaxPool",
     "Op",
+    "Patches",
     "Quantize",
     "Requantizing",
     "Reshape",
@@ -199,6 +200,21 @@ class Transpose(Op):
 
     kind = "transpose"
     perm: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Patches(Op):
+    """Windows of an image as channels: tap (i, j) of channel c is channel (i * KW + j) * C + c.
+
+    Padding elements hold the code `pad_value`.
+    """
+
+    kind = "patches"
+    kernel: Pair
+    strides: Pair
+    pads: Quad
+    dilations: Pair
+    pad_value: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,6 +23,7 @@ from vitral.compiler.ir.ops import (
     MatMul,
     MaxPool,
     Op,
+    Patches,
     Quantize,
     Requantizing,
     Reshape,
@@ -327,6 +328,19 @@ def _transpose(writer: StepWriter, op: Transpose) -> None:
     writer.step(op, "transpose", op.inputs, perm=op.perm)
 
 
+def _patches(writer: StepWriter, op: Patches) -> None:
+    writer.step(
+        op,
+        "patches",
+        op.inputs,
+        kernel=op.kernel,
+        strides=op.strides,
+        pads=op.pads,
+        dilations=op.dilations,
+        pad_value=op.pad_value,
+    )
+
+
 def _float(writer: StepWriter, op: FloatOp) -> None:
     name = f"float.{op.function}"
     writer.step(op, name, op.inputs, exact=False, cost=op.macs, **op.attributes)
@@ -348,5 +362,6 @@ _WRITERS: dict[type[Op], Callable[[StepWriter, Any], None]] = {
     Concat: _concat,
     Reshape: _reshape,
     Transpose: _transpose,
+    Patches: _patches,
     FloatOp: _float,
 }

@@ -7,7 +7,7 @@ returns the result. Quantized tensors are int8 throughout.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vitral.runtime.cpu import convert, floats, pool, shape, sums
+from vitral.runtime.cpu import convert, floats, patches, pool, shape, sums
 
 __all__ = ["OPERATORS"]
 
@@ -15,6 +15,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     **convert.OPERATORS,
     **shape.OPERATORS,
     **pool.OPERATORS,
+    **patches.OPERATORS,
     **sums.OPERATORS,
     **floats.OPERATORS,
 }
