@@ -9,6 +9,8 @@ from vitral.runtime.device import device_names
 __all__ = ["add_parsers"]
 
 MISMATCH = 1
+SIMULATORS = "sim"
+"""Name of the benchmark that measures the simulators themselves."""
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -16,7 +18,8 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument(
         "name",
         metavar="NAME",
-        help="c1 ... c11, c2-c11: each of them, or a network of vitral.zoo, such as resnet18",
+        help="c1 ... c11, c2-c11: each of them, or a network of vitral.zoo, such as"
+        " resnet18; sim: speed of the simulators",
     )
     parser.add_argument("--device", choices=device_names(), default="tsim")
     parser.add_argument("--target", metavar="NAME", default="sim", help="core to measure")
@@ -31,6 +34,8 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 def _bench(args: argparse.Namespace) -> int:
     from vitral.bench import run_bench
 
+    if args.name == SIMULATORS:
+        return _bench_simulators(args)
     result = run_bench(
         args.name,
         args.device,
@@ -46,6 +51,22 @@ def _bench(args: argparse.Namespace) -> int:
     if args.json != "-":
         _print(record)
     return 0 if result.match else MISMATCH
+
+
+def _bench_simulators(args: argparse.Namespace) -> int:
+    from vitral.bench.sim import bench_sim
+
+    speed = bench_sim()
+    if args.json:
+        write_json(speed.to_dict(), args.json)
+    if args.json != "-":
+        print(f"{speed.layer}: {speed.macs:,} MACs in {speed.cycles:,} cycles")
+        print(f"tsim  {speed.tsim_cycles_per_s:,.0f} cycles/s")
+        print(
+            f"fsim  {speed.fsim_macs_per_s / 1e9:.1f} G MAC/s, starts in {speed.fsim_start_s:.2f} s"
+        )
+        print(f"numpy workload {speed.numpy_workload_s:.2f} s")
+    return 0 if speed.match else MISMATCH
 
 
 def _print(record: dict) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["print_table", "write_json"]
+__all__ = ["print_table", "write_compact_json", "write_json"]
 
 
 def write_json(value: Any, place: str) -> None:
@@ -16,6 +16,12 @@ def write_json(value: Any, place: str) -> None:
         sys.stdout.write(text)
     else:
         Path(place).write_text(text)
+
+
+def write_compact_json(value: Any, path: str) -> None:
+    """To a file, without spaces: for traces of many events."""
+    with Path(path).open("w") as file:
+        json.dump(value, file, separators=(",", ":"))
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]], title: str = "") -> None:

@@ -4,6 +4,7 @@ import argparse
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
@@ -17,9 +18,10 @@ from vitral.cli.options import (
     add_memory_options,
     memory_model,
 )
-from vitral.cli.output import print_table, write_json
+from vitral.cli.output import print_table, write_compact_json, write_json
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
+from vitral.report import trace_events, write_gtkwave
 from vitral.runtime.device import device_names
 from vitral.runtime.profile import LayerProfile
 from vitral.runtime.session import Session
@@ -40,6 +42,16 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS", help="that one program may take on this host"
     )
+    parser.add_argument(
+        "--timeline",
+        metavar="FILE.json",
+        help="what each stage of tsim did when, for Perfetto or chrome://tracing",
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="FILE.fst",
+        help="waveform of all signals on tsim, with FILE.gtkw for GTKWave beside it",
+    )
     add_compile_options(parser)
     add_memory_options(parser)
     add_json_option(parser)
@@ -47,6 +59,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _run(args: argparse.Namespace) -> int:
+    _check_recording(args)
     inputs = read_arrays(args.input)
     module = load_module(args)
     config, options = device_options(args, module.config)
@@ -54,6 +67,10 @@ def _run(args: argparse.Namespace) -> int:
         results = session.run(None, inputs)
         names = [info.name for info in session.get_outputs()]
         profile = session.profile()
+        if args.timeline:
+            write_compact_json(trace_events(module, session.outcomes()), args.timeline)
+    if args.trace:
+        write_gtkwave(Path(args.trace), config)
     outputs = dict(zip(names, results, strict=True))
     if args.output:
         write_arrays(args.output, outputs)
@@ -64,6 +81,12 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_recording(args: argparse.Namespace) -> None:
+    for option in ("timeline", "trace"):
+        if getattr(args, option) and args.device != "tsim":
+            raise DeviceError(f"--{option} needs --device tsim; {args.device} has no clock")
+
+
 def device_options(
     args: argparse.Namespace, config: CoreConfig
 ) -> tuple[CoreConfig, dict[str, Any]]:
@@ -71,7 +94,10 @@ def device_options(
     if args.data_width:
         config = replace(config, data_bits=args.data_width)
     if args.device == "tsim":
-        return config, {"memory_model": memory_model(args), "max_cycles": args.max_cycles}
+        options = {"memory_model": memory_model(args), "max_cycles": args.max_cycles}
+        trace, timeline = getattr(args, "trace", None), getattr(args, "timeline", None)
+        recording = {"trace": trace, "timeline": bool(timeline)}
+        return config, options | {name: value for name, value in recording.items() if value}
     return config, {"order_seed": args.seed} if args.device == "reference" else {}
 
 
