@@ -62,6 +62,9 @@ class Value:
     def __or__(self, other: Operand) -> "Value":
         return self._new(self.code.ir.or_(self.raw, self._operand(other)))
 
+    def __xor__(self, other: Operand) -> "Value":
+        return self._new(self.code.ir.xor(self.raw, self._operand(other)))
+
     def __lshift__(self, other: Operand) -> "Value":
         return self._new(self.code.ir.shl(self.raw, self._operand(other)))
 
@@ -145,12 +148,11 @@ class Value:
         """One number of a vector."""
         return self._new(self.code.ir.extract_element(self.raw, constant(I32, number)))
 
-    def shuffle(self, lanes: Sequence[int]) -> "Value":
-        """The named lanes of this vector, in that order."""
+    def shuffle(self, lanes: Sequence[int], other: "Value | None" = None) -> "Value":
+        """The named lanes of this vector, continued by `other`, in that order."""
         mask = ir.Constant(vector(I32, len(lanes)), list(lanes))
-        return self._new(
-            self.code.ir.shuffle_vector(self.raw, ir.Constant(self.type, ir.Undefined), mask)
-        )
+        behind = ir.Constant(self.type, ir.Undefined) if other is None else other.raw
+        return self._new(self.code.ir.shuffle_vector(self.raw, behind, mask))
 
 
 class Var:
@@ -250,6 +252,14 @@ class Code:
         known = self.module.globals.get(name)
         function = known or ir.Function(self.module, kind, name)
         return Value(self, self.ir.call(function, [a.raw for a in arguments]))
+
+    def opaque(self, value: Value) -> Value:
+        """The same vector, in a register, behind a fence for the optimiser on x86.
+
+        Keeps sums from being regrouped into trees that need more registers than there are.
+        """
+        kind = ir.FunctionType(value.type, [value.type])
+        return Value(self, self.ir.asm(kind, "", "=v,0", [value.raw], False))
 
     def copy(self, target: Ptr, source: Ptr, size: Value) -> None:
         """`size` bytes; the ranges do not overlap."""

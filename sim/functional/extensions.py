@@ -7,15 +7,19 @@ __all__ = ["EXTENSIONS", "Extension", "fitting"]
 
 @dataclass(frozen=True)
 class Extension:
-    """A vector extension of the host: int32 lanes and the multiply-and-add of 16-bit pairs."""
+    """A vector extension of the host: int32 lanes, and the multiply-and-add of 16-bit pairs.
+
+    `sums` is the number of vector registers that a kernel keeps sums in.
+    """
 
     name: str
     lanes: int
     intrinsic: str | None
+    sums: int = 12
 
 
 EXTENSIONS: tuple[Extension, ...] = (
-    Extension("avx512bw", 16, "llvm.x86.avx512.pmaddw.d.512"),
+    Extension("avx512bw", 16, "llvm.x86.avx512.pmaddw.d.512", 24),
     Extension("avx2", 8, "llvm.x86.avx2.pmadd.wd"),
     Extension("sse2", 4, "llvm.x86.sse2.pmadd.wd"),
     Extension("generic", 4, None),

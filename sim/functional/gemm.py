@@ -4,24 +4,24 @@ from llvmlite import ir
 
 from vitral.config import CoreConfig
 from vitral.isa import InstructionSet
-from vitral.sim.functional.emit import I32, Code, Value, Var
+from vitral.sim.functional.emit import I32, I64, Code, Value, Var
 from vitral.sim.functional.loops import Loops
 from vitral.sim.functional.product import Tile
+from vitral.sim.functional.rows import ROW_WORDS, Groups
 
 __all__ = ["emit_gemm"]
-
-SUMS = 8
-"""Vector registers for sums: as many iterations share a weight element as fill them."""
 
 
 def emit_gemm(module: ir.Module, config: CoreConfig, isa: InstructionSet, extensions: str) -> Code:
     """``gemm(context, low, high)``: cause, 0 when done.
 
     Additions wrap and therefore commute: where nothing is overwritten, iterations are taken in
-    the order that reuses weights and sums best.
+    the order that reuses weights and sums best. Where something is, only if no two products of
+    a group go to one element.
     """
     layout = config.layout
     depths = {"dst": layout.acc_depth, "src": layout.inp_depth, "wgt": layout.wgt_depth}
+    blocks = _Blocks(module, config, isa, extensions)
     code = Code(module, "gemm", 3)
     loops = Loops(code, config, isa.gemm, isa.gemm_uop)
     loops.return_when_empty()
@@ -30,21 +30,27 @@ def emit_gemm(module: ir.Module, config: CoreConfig, isa: InstructionSet, extens
         _reset(code, loops, config)
         code.ret(0)
     loops.check(("dst", "src", "wgt"), depths)
-    tile = Tile(code, loops.context, config, extensions)
-    with code.when(loops.fields["overwrite"].ne(0)):
-        _overwrite(code, loops, tile)
+    groups = Groups(code, loops)
+    with code.when(loops.fields["overwrite"].ne(0) & ~_apart(code, loops, groups.span)):
+        _overwrite(code, loops, Tile(code, loops.context, config, extensions))
         code.ret(0)
-    together = max(1, SUMS // len(tile.zero()))
-    for inner in ("in", "out"):
-        shares = loops.fields[f"wgt_factor_{inner}"].eq(0)
-        apart = loops.fields[f"dst_factor_{inner}"].ne(0)
-        several = loops.fields[f"iter_{inner}"] > 1
-        with code.when(shares & apart & several):
-            _accumulate(code, loops, tile, inner, together)
-            code.ret(0)
-    _accumulate(code, loops, tile, "in", 1)
+    with code.loop(groups.count_out.get()) as i, code.loop(groups.count_in.get()) as j:
+        groups.fill(i, j)
+        blocks.run(code, groups.size, loops.offset("wgt", i, j))
     code.ret(0)
     return code
+
+
+def _apart(code: Code, loops: Loops, span: Value) -> Value:
+    """Whether each micro-op's dst is more than `span` past that of the one before."""
+    apart = code.var(1)
+    before = code.var(loops.operand(loops.uop(code.number(0)), "dst"))
+    with code.loop(loops.count, 1) as k:
+        dst = loops.operand(loops.uop(k), "dst")
+        with code.when(dst <= before.get() + span):
+            apart.set(0)
+        before.set(dst)
+    return apart.get().ne(0)
 
 
 def _reset(code: Code, loops: Loops, config: CoreConfig) -> None:
@@ -69,73 +75,76 @@ def _overwrite(code: Code, loops: Loops, tile: Tile) -> None:
         code.loop(loops.count) as k,
     ):
         word = loops.uop(k)
-        index = {
-            name: loops.operand(word, name) + loops.offset(name, i, j)
-            for name in ("dst", "src", "wgt")
-        }
-        (sums,) = tile.multiply([tile.zero()], [index["src"]], index["wgt"])
-        tile.store(index["dst"], sums)
+        dst, src, wgt = (
+            loops.operand(word, name) + loops.offset(name, i, j) for name in ("dst", "src", "wgt")
+        )
+        sums = [Var(code, tile.zero) for _ in range(tile.vectors)]
+        tile.multiply([sums], [tile.inp_of(src)], tile.wgt_of(wgt))
+        acc = tile.acc_of(dst)
+        for number, value in enumerate(sums):
+            acc[number] = value.get()
 
 
-def _accumulate(code: Code, loops: Loops, tile: Tile, inner: str, together: int) -> None:
-    """All iterations, the loop `inner` in blocks of `together`, its rest in smaller ones."""
-    outer = "out" if inner == "in" else "in"
-    count = loops.fields[f"iter_{inner}"]
-    with code.loop(loops.fields[f"iter_{outer}"]) as i:
-        start = code.number(0)
-        while together:
-            end = count & ~code.number(together - 1)
-            with code.loop(end, start, together) as j:
-                _Block(code, loops, tile, together).run(i, j, inner, outer)
-            start, together = end, together // 2
+class _Blocks:
+    """Functions for several sizes, each of which computes that many adjacent rows of a group.
 
-
-class _Block:
-    """Adjacent iterations of one loop over all micro-ops, with their sums in registers.
-
-    A sum is written back when the micro-op's dst changes. The iterations' dst differ at any one
-    micro-op, so that the sums are of different elements.
+    ``block(context, low, high, first row, weights)``; sums stay in registers while dst repeats.
     """
 
-    def __init__(self, code: Code, loops: Loops, tile: Tile, together: int) -> None:
-        self.code = code
-        self.loops = loops
-        self.tile = tile
-        self.together = together
+    def __init__(
+        self, module: ir.Module, config: CoreConfig, isa: InstructionSet, extensions: str
+    ) -> None:
+        self.module = module
+        self.config = config
+        self.isa = isa
+        self.extensions = extensions
+        self.functions = {size: self._function(size) for size in self._sizes()}
 
-    def run(self, i: Value, j: Value, inner: str, outer: str) -> None:
-        code, loops, tile = self.code, self.loops, self.tile
-        factor = {n: loops.fields[f"{n}_factor_{inner}"] for n in ("dst", "src", "wgt")}
-        base = {n: i * loops.fields[f"{n}_factor_{outer}"] + j * factor[n] for n in factor}
-        current = code.var(loops.operand(loops.uop(code.number(0)), "dst"))
-        sums = self._open(current.get() + base["dst"], factor["dst"])
-        with code.loop(loops.count) as k:
-            word = loops.uop(k)
-            dst = loops.operand(word, "dst")
-            with code.when(dst.ne(current.get())):
-                self._close(sums, current.get() + base["dst"], factor["dst"])
-                current.set(dst)
-                fresh = self._read(dst + base["dst"], factor["dst"])
-                _assign(sums, fresh)
-            first = loops.operand(word, "src") + base["src"]
-            sources = [first + factor["src"] * n for n in range(self.together)]
-            values = [[var.get() for var in each] for each in sums]
-            weights = loops.operand(word, "wgt") + base["wgt"]
-            _assign(sums, tile.multiply(values, sources, weights))
-        self._close(sums, current.get() + base["dst"], factor["dst"])
+    def run(self, code: Code, rows: Value, weights: Value) -> None:
+        """All rows of a group: as many as possible in blocks of the largest size, and so on."""
+        row = code.var(0)
+        for size, function in self.functions.items():
+            with code.repeat(lambda size=size: row.get() + size <= rows):
+                code.call(function, *code.arguments(), row.get(), weights)
+                row.add(size)
 
-    def _read(self, dst: Value, factor: Value) -> list[list[Value]]:
-        return [self.tile.load(dst + factor * n) for n in range(self.together)]
+    def _sizes(self) -> list[int]:
+        """Falling, the first one fills the registers for sums."""
+        probe = Code(ir.Module("probe"), "probe", 3)
+        loops = Loops(probe, self.config, self.isa.gemm, self.isa.gemm_uop)
+        tile = Tile(probe, loops.context, self.config, self.extensions)
+        most = max(1, tile.extension.sums // tile.vectors)
+        return sorted({most, max(1, most * 2 // 3), max(1, most // 3), 1}, reverse=True)
 
-    def _open(self, dst: Value, factor: Value) -> list[list[Var]]:
-        return [[Var(self.code, value) for value in each] for each in self._read(dst, factor)]
-
-    def _close(self, sums: list[list[Var]], dst: Value, factor: Value) -> None:
-        for n, each in enumerate(sums):
-            self.tile.store(dst + factor * n, [var.get() for var in each])
-
-
-def _assign(variables: list[list[Var]], values: list[list[Value]]) -> None:
-    for row, fresh in zip(variables, values, strict=True):
-        for variable, value in zip(row, fresh, strict=True):
-            variable.set(value)
+    def _function(self, size: int) -> Code:
+        code = Code(self.module, f"gemm_{size}", 5)
+        loops = Loops(code, self.config, self.isa.gemm, self.isa.gemm_uop)
+        *_, first, weights = code.arguments()
+        tile = Tile(code, loops.context, self.config, self.extensions)
+        table = loops.context.memory("rows", I64) + first * ROW_WORDS
+        dst = [table[n * ROW_WORDS] for n in range(size)]
+        rows = [tile.inp_of(table[n * ROW_WORDS + 1]) for n in range(size)]
+        sums = [[Var(code, tile.zero) for _ in range(tile.vectors)] for _ in range(size)]
+        position, more = code.var(0), code.var(0)
+        with code.repeat(lambda: position.get() < loops.count):
+            current = loops.operand(loops.uop(position.get()), "dst")
+            accs = [tile.acc_of(current + offset) for offset in dst]
+            for each, acc in zip(sums, accs, strict=True):
+                for number, value in enumerate(each):
+                    value.set(loops.fields["overwrite"].eq(0).where(acc[number], 0))
+            more.set(1)
+            with code.repeat(lambda: more.get().ne(0)):
+                word = loops.uop(position.get())
+                src = tile.inp_words(loops.operand(word, "src"))
+                wgt = tile.wgt_of(loops.operand(word, "wgt") + weights)
+                tile.multiply(sums, [row + src for row in rows], wgt)
+                position.add(1)
+                left = position.get() < loops.count
+                following = loops.uop(left.where(position.get(), 0))
+                same = loops.operand(following, "dst").eq(current)
+                more.set((left & same).zext(I64))
+            for each, acc in zip(sums, accs, strict=True):
+                for number, value in enumerate(each):
+                    acc[number] = value.get()
+        code.ret(0)
+        return code

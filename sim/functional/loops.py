@@ -17,7 +17,7 @@ class Loops:
     Parameters
     ----------
     code : Code
-        A function of (context, low, high).
+        A function of (context, low, high) and perhaps more.
     config : CoreConfig
         Sizes.
     fmt, uop_fmt : Format
@@ -25,7 +25,7 @@ class Loops:
     """
 
     def __init__(self, code: Code, config: CoreConfig, fmt: Format, uop_fmt: Format) -> None:
-        address, low, high = code.arguments()
+        address, low, high, *_ = code.arguments()
         self.code = code
         self.config = config
         self.context = Context(code, address)

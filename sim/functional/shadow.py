@@ -50,11 +50,33 @@ class Shadow:
         block = self.config.block
         pairs = block // 2
         with code.loop(first + count, first) as element:
-            rows = context.memory("wgt", vector(I8, block)) + element * block
-            packed = context.memory("wide_wgt", I32) + element * (block * pairs)
-            with code.loop(block) as output:
-                row = rows[output].sext(vector(I16, block)).bitcast(vector(I32, pairs))
-                for pair in range(pairs):
-                    packed[output + pair * block] = row.lane(pair)
+            rows = context.memory("wgt", vector(I16, pairs)) + element * block
+            packed = context.memory("wide_wgt", vector(I16, block)) + element * block
+            for number, row in enumerate(_transposed([rows[output] for output in range(block)])):
+                for half, value in enumerate(_halves(row)):
+                    wide = value.bitcast(vector(I8, block)).sext(vector(I16, block))
+                    packed[2 * number + half] = wide
         code.ret(0)
         return code
+
+
+def _transposed(rows: list[Value]) -> list[Value]:
+    """The columns of equal vectors, a power of two of them, as twice as long vectors.
+
+    Interleaving the first half of all numbers with the second one moves the highest bit of their
+    positions to the lowest place; done once per bit of the row number, rows become columns.
+    """
+    length = rows[0].type.count
+    low = [half * length + n for n in range(length // 2) for half in range(2)]
+    high = [place + length // 2 for place in low]
+    width = len(rows)
+    for _ in range(width.bit_length() - 1):
+        pairs = zip(rows[: width // 2], rows[width // 2 :], strict=True)
+        rows = [one.shuffle(lanes, other) for one, other in pairs for lanes in (low, high)]
+    both = range(2 * length)
+    return [one.shuffle(both, other) for one, other in zip(rows[::2], rows[1::2], strict=True)]
+
+
+def _halves(row: Value) -> list[Value]:
+    half = row.type.count // 2
+    return [row.shuffle(range(start, start + half)) for start in (0, half)]

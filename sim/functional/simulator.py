@@ -6,7 +6,6 @@ import numpy.typing as npt
 from vitral.config import CoreConfig
 from vitral.isa import (
     Cause,
-    ConfigRegister,
     InstructionSet,
     Memory,
     Profile,
@@ -27,6 +26,22 @@ __all__ = ["FunctionalSimulator"]
 
 LAST_ADDRESS = (1 << 64) - 1
 _MEMORIES = ("uop", "inp", "wgt", "acc", "param")
+_GIVEN = [
+    slot(name)
+    for name in (
+        "dram",
+        "dram_first",
+        "dram_last",
+        "limit_low",
+        "limit_last",
+        "insn_base",
+        "insn_count",
+        "profile",
+        *(f"base_{memory.name}" for memory in Memory),
+        *_MEMORIES,
+    )
+]
+"""Words that differ between runs."""
 
 
 class FunctionalSimulator:
@@ -53,6 +68,7 @@ class FunctionalSimulator:
         self.shadows = {
             name: np.zeros(size, np.uint8) for name, size in shadow_bytes(config).items()
         }
+        self._words = self._fixed_words()
 
     def run(self, launch: Launch, dram: Dram, *, onchip: OnChip | None = None) -> Outcome:
         """Run a program to its end, fault or deadlock, changing `dram` in place.
@@ -63,50 +79,55 @@ class FunctionalSimulator:
             return Outcome(Cause.EMPTY_PROGRAM, 0)
         memories = self.onchip if onchip is None else onchip
         memories.check(self.config)
-        arrays = {name: np.ascontiguousarray(getattr(memories, name)) for name in _MEMORIES}
+        arrays = [np.ascontiguousarray(getattr(memories, name)) for name in _MEMORIES]
         words = self._context(launch, dram, arrays)
         self.native.run(words.ctypes.data)
-        for name, array in arrays.items():
+        for name, array in zip(_MEMORIES, arrays, strict=True):
             if array is not getattr(memories, name):
                 getattr(memories, name)[:] = array
-        return self._outcome(launch, words)
+        return self._outcome(launch, words.view(np.int64))
 
-    def _context(
-        self, launch: Launch, dram: Dram, arrays: dict[str, npt.NDArray[np.generic]]
-    ) -> npt.NDArray[np.uint64]:
-        last = min(launch.limit_high, 1 << self.config.addr_bits) - 1
-        nothing = last < launch.limit_low
-        values = {
-            "dram": dram.data.ctypes.data,
-            "dram_first": dram.base,
-            "dram_last": dram.end - 1,
-            "limit_low": LAST_ADDRESS if nothing else launch.limit_low,
-            "limit_last": 0 if nothing else last,
-            "insn_base": launch.insn_base,
-            "insn_count": launch.insn_count,
-            "profile": int(launch.profile),
-            "finished": LAST_ADDRESS,  # RUNNING as an unsigned word
-        }
-        values |= {f"base_{memory.name}": launch.base(memory) for memory in Memory}
-        values |= {f"register_{register.name}": 0 for register in ConfigRegister}
-        values |= {name: array.ctypes.data for name, array in arrays.items()}
-        values |= {name: array.ctypes.data for name, array in self.shadows.items()}
-        values |= {f"queue_{s.name}": queue.ctypes.data for s, queue in self.queues.items()}
+    def _fixed_words(self) -> npt.NDArray[np.uint64]:
+        """What is the same at the start of each run."""
         words = np.zeros(len(SLOTS), np.uint64)
+        values = {name: array.ctypes.data for name, array in self.shadows.items()}
+        values |= {f"queue_{s.name}": queue.ctypes.data for s, queue in self.queues.items()}
+        values["finished"] = LAST_ADDRESS  # RUNNING as an unsigned word
         for name, value in values.items():
             words[slot(name)] = value
         return words
 
-    def _outcome(self, launch: Launch, words: npt.NDArray[np.uint64]) -> Outcome:
-        signed = words.view(np.int64)
-        state = {name: int(signed[number]) for number, name in enumerate(SLOTS)}
-        insns = state["insns"]
-        if state["cause"]:
-            return Outcome(Cause(state["cause"]), state["index"], insns=insns)
-        if state["finished"] != RUNNING:
-            left = any(state[f"token_{giver.name}_{taker.name}"] for giver, taker in TOKENS)
-            cause, index = (Cause.TOKENS_LEFT, state["finished"]) if left else (Cause.NONE, 0)
-            return Outcome(cause, index, insns=insns)
+    def _context(
+        self, launch: Launch, dram: Dram, arrays: list[npt.NDArray[np.generic]]
+    ) -> npt.NDArray[np.uint64]:
+        last = min(launch.limit_high, 1 << self.config.addr_bits) - 1
+        nothing = last < launch.limit_low
+        values = [
+            dram.data.ctypes.data,
+            dram.base,
+            dram.end - 1,
+            LAST_ADDRESS if nothing else launch.limit_low,
+            0 if nothing else last,
+            launch.insn_base,
+            launch.insn_count,
+            int(launch.profile),
+            *(launch.base(memory) for memory in Memory),
+            *(array.ctypes.data for array in arrays),
+        ]
+        words = self._words.copy()
+        words[_GIVEN] = np.array(values, np.uint64)
+        return words
+
+    def _outcome(self, launch: Launch, words: npt.NDArray[np.int64]) -> Outcome:
+        cause, finished, insns = (int(words[slot(n)]) for n in ("cause", "finished", "insns"))
+        if cause:
+            return Outcome(Cause(cause), int(words[slot("index")]), insns=insns)
+        if finished != RUNNING:
+            left = any(words[slot(f"token_{giver.name}_{taker.name}")] for giver, taker in TOKENS)
+            return Outcome(
+                *((Cause.TOKENS_LEFT, finished) if left else (Cause.NONE, 0)), insns=insns
+            )
+        state = {name: int(words[number]) for number, name in enumerate(SLOTS)}
         busy = [stage for stage in Stage if state[f"count_{stage.name}"]]
         if state["fetched"] == launch.insn_count and not busy:
             return Outcome(Cause.NO_FINISH, launch.insn_count, insns=insns)

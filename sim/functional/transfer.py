@@ -220,7 +220,7 @@ class Transfers:
             with exact:
                 for b in range(self.config.batch):
                     row = values.of(vector(I32, block))[b]
-                    to.of(vector(I8, block))[b] = lanes.requantized(row)
+                    lanes.store(to + b * block, row)
             with wide:
                 self._element(code, Rounding.FLOAT32, entry, to, values)
 

@@ -41,6 +41,7 @@ SLOTS: tuple[str, ...] = (
     "param",
     "wide_inp",
     "wide_wgt",
+    "rows",
     *(f"register_{register.name}" for register in ConfigRegister),
     *(f"{name}_{stage.name}" for name in _PER_STAGE for stage in Stage),
     *(f"token_{giver.name}_{taker.name}" for giver, taker in TOKENS),
@@ -62,9 +63,10 @@ def slot(name: str) -> int:
 
 
 def shadow_bytes(config: CoreConfig) -> dict[str, int]:
-    """Size of the copies of memories that the product kernel reads."""
+    """Size of what the kernels keep: copies of memories that products read, rows of a GEMM."""
     layout = config.layout
     return {
         "wide_inp": 2 * layout.inp_depth * layout.inp_bytes,
         "wide_wgt": 2 * layout.wgt_depth * layout.wgt_bytes,
+        "rows": 2 * 8 * layout.acc_depth,
     }
