@@ -11,12 +11,9 @@ from vitral.runtime.packing import packed_bytes
 
 __all__ = ["Area", "memory_map"]
 
-KINDS: tuple[str, ...] = (
-    "instructions",
-    "weights and constants",
-    "inputs and outputs",
-    "activations",
-)
+INSTRUCTIONS, CONSTANTS = "instructions", "weights and constants"
+EDGES, ACTIVATIONS = "inputs and outputs", "activations"
+KINDS: tuple[str, ...] = (INSTRUCTIONS, CONSTANTS, EDGES, ACTIVATIONS)
 
 
 @dataclass(frozen=True)
