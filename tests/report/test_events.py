@@ -138,7 +138,7 @@ def test_memory_map_covers_the_arena(run: ReportRun) -> None:
 @pytest.fixture
 def feeds(run: ReportRun, tmp_path: Path) -> Path:
     path = tmp_path / "x.npz"
-    np.savez(path, **sample_feeds(run.module))
+    np.savez(path, image=sample_feeds(run.module)["image"])
     return path
 
 
