@@ -319,6 +319,11 @@ class InstructionSet:
             ),
         )
 
+        self._plans = {opcode: _plan(self.format_of(opcode)) for opcode in Opcode}
+        self._encodable: set[tuple[object, ...]] = set()
+        """What was encoded so far: profile, opcode, and the fields on which it depends whether
+        the profile has the instruction."""
+
     @staticmethod
     @lru_cache(maxsize=64)
     def of(config: CoreConfig) -> "InstructionSet":
@@ -344,14 +349,21 @@ class InstructionSet:
             When a field is out of range or the profile does not have the instruction.
         """
         opcode = _OPCODE[type(insn)]
-        name = opcode.name
         word = int(opcode)
-        for field in self.format_of(opcode):
-            if field.name == "opcode":
-                continue
-            word |= field.insert(int(getattr(insn, field.name)), name)
-        if self.decode(word, profile) != insn:
-            raise IsaError(f"{name} has fields that the {profile.name} profile does not know")
+        kind: list[object] = [opcode, profile]
+        for name, position, mask, low, high, tells in self._plans[opcode]:
+            value = int(getattr(insn, name))
+            if not low <= value <= high:
+                raise IsaError(f"{opcode.name}: {name} must be {low}..{high}, got {value}")
+            word |= (value << position) & mask
+            if tells:
+                kind.append(value)
+        if (known := tuple(kind)) not in self._encodable:
+            if self.decode(word, profile) != insn:
+                raise IsaError(
+                    f"{opcode.name} has fields that the {profile.name} profile does not know"
+                )
+            self._encodable.add(known)
         return word
 
     def decode(self, word: int, profile: Profile = Profile.VITRAL) -> Instruction:
@@ -412,6 +424,16 @@ class InstructionSet:
     def decode_uop(self, word: int, *, alu: bool = False) -> Uop:
         fmt = self.alu_uop if alu else self.gemm_uop
         return Uop(**{field.name: field.extract(word) for field in fmt})
+
+
+def _plan(fmt: Format) -> list[tuple[str, int, int, int, int, bool]]:
+    """Per field but the opcode: name, position, mask, range, and whether more than its range
+    decides if it is legal."""
+    return [
+        (f.name, f.low, f.mask, *f.range, f.name in _FIELD_TYPES or f.profile > Profile.VTA)
+        for f in fmt
+        if f.name != "opcode"
+    ]
 
 
 def _check_combination(insn: Instruction, profile: Profile) -> None:

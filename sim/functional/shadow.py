@@ -9,7 +9,7 @@ from llvmlite import ir
 from vitral.config import CoreConfig
 from vitral.isa import Memory
 from vitral.sim.functional.context import Context
-from vitral.sim.functional.emit import I8, I16, I32, Code, Value, vector
+from vitral.sim.functional.emit import I8, I16, Code, Value, vector
 
 __all__ = ["Shadow"]
 
