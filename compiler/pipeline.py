@@ -18,6 +18,7 @@ from vitral.compiler.passes.place_followers import place_followers
 from vitral.compiler.passes.prove import prove
 from vitral.compiler.passes.sign_activations import sign_activations
 from vitral.compiler.passes.simplify_views import simplify_views
+from vitral.compiler.passes.sink_tables import sink_tables
 from vitral.compiler.passes.strip_edges import strip_edges
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
@@ -40,6 +41,7 @@ PASSES: tuple[Pass, ...] = (
     lower_convs,
     prove,
     fold_tables,
+    sink_tables,
     lower_pools,
     lower_adds,
     fold_tables,

@@ -243,7 +243,7 @@ class AccelConv2d(AccelOp):
     """A convolution of codes, requantised by `params`; padding elements hold `pad_value`.
 
     `origin` is the quantized convolution that it was lowered from, the law that it must obey, or
-    the average, whose weights are 1.
+    the average, whose weights are equal.
     """
 
     kind = "vta.conv2d"

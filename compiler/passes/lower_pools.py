@@ -15,10 +15,13 @@ __all__ = ["lower_pools"]
 
 _LARGEST_COUNT = 1 << 16
 """Elements of a window whose sum is sure to fit int32."""
+_LARGEST_WEIGHT = 127
+_LARGEST_SUM = (1 << 24) - 1
+"""Larger sums are rounded by the float32 mode before it scales them."""
 
 
 def lower_pools(graph: Graph) -> Graph:
-    """Pools of int8 values become `AccelMaxPool2d`, or `AccelConv2d` with weights 1.
+    """Pools of int8 values become `AccelMaxPool2d`, or `AccelConv2d` with equal weights.
 
     An average is lowered when all windows count as many elements, and when parameters of the
     requantiser were proved to round as the exact rational does for every sum; else it stays.
@@ -49,10 +52,11 @@ def _lowered_average(graph: Graph, op: AveragePool) -> Op:
     if len(counts) != 1 or int(np.prod(op.kernel)) > _LARGEST_COUNT:
         return op
     high = low + thresholds.shape[1]
-    scaling = _average_scaling(op, int(counts[0]), thresholds[0], low, high)
-    if scaling is None:
+    found = _average_scaling(op, int(counts[0]), thresholds[0], low, high)
+    if found is None:
         return op
-    bias = -op.x_quant.tensor_zero * int(np.prod(op.kernel))
+    weight, scaling = found
+    bias = -op.x_quant.tensor_zero * weight * int(np.prod(op.kernel))
     params = ChannelParams(
         bias=np.full(channels, bias, np.int32),
         mult=np.full(channels, scaling.mult, np.uint32),
@@ -67,7 +71,7 @@ def _lowered_average(graph: Graph, op: AveragePool) -> Op:
         name=op.name,
         inputs=op.inputs,
         output=op.output,
-        weight=np.ones((channels, 1, *op.kernel), np.int16),
+        weight=np.full((channels, 1, *op.kernel), weight, np.int16),
         params=params,
         pad_value=op.x_quant.tensor_zero,
         strides=op.strides,
@@ -80,22 +84,26 @@ def _lowered_average(graph: Graph, op: AveragePool) -> Op:
 
 def _average_scaling(
     op: AveragePool, count: int, thresholds: np.ndarray, low: int, high: int
-) -> Scaling | None:
-    """A scaling that gives the exact average of all sums of `count` codes.
+) -> tuple[int, Scaling] | None:
+    """The weight of all elements and a scaling that give the exact average of `count` codes.
 
     Rounding is monotone for the law and the requantiser, so both sides of each step and the ends
-    of the reachable sums decide all of them.
+    of the reachable sums decide all of them. Of a quotient such as 1/7, whose ties only the float32
+    mode finds, a float32 may be too coarse where one of 1/(7 · 73) = 1/511 is not.
     """
     assert op.y_quant is not None
     zero = op.x_quant.tensor_zero
     ends = np.array([-128 - zero, 127 - zero], np.int64) * count
     sums = np.unique(np.concatenate([thresholds - 1, thresholds, ends]).clip(*ends))
     codes = low + np.searchsorted(thresholds, sums, side="right")
-    for rounding in (Rounding.HALF_EVEN, Rounding.FLOAT32):
-        limits = Limits(
-            codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high, rounding=rounding
-        )
-        scaling = find_scaling(sums, limits)
+    exact = Limits(codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high)
+    scaling = find_scaling(sums, exact)
+    if scaling is not None:
+        return 1, scaling
+    float32 = replace(exact, rounding=Rounding.FLOAT32)
+    largest = max(1, min(_LARGEST_WEIGHT, _LARGEST_SUM // int(np.abs(ends).max())))
+    for weight in range(1, largest + 1):
+        scaling = find_scaling(weight * sums, float32)
         if scaling is not None:
-            return scaling
+            return weight, scaling
     return None
