@@ -52,6 +52,10 @@ class LoadEngine:
         self._fills = _Filler()
         self._unresolved: deque[tuple[int, Command, int]] = deque()
 
+    @property
+    def insists(self) -> int:
+        return 0
+
     def take(self, time: int, command: Command) -> None:
         """Begin a command in cycle `time`, which is not before `ready`."""
         admitted = self._admission(time + 1, command)

@@ -14,12 +14,18 @@ _BLOCK = BASE_ALIGN // INSN_BYTES
 
 
 class Fetch:
-    """A client of the read channel. `order` names the queue of each instruction."""
+    """A client of the read channel. `order` names the queue of each instruction.
 
-    def __init__(self, config: CoreConfig, timing: Timing, order: Sequence[Queue]) -> None:
+    While the queue `ahead` is well filled it lets other clients go first.
+    """
+
+    def __init__(
+        self, config: CoreConfig, timing: Timing, order: Sequence[Queue], ahead: Queue
+    ) -> None:
         beat = config.layout.beat_bytes
         self._timing = timing
         self._order = order
+        self._ahead = ahead
         self._depth = config.queue_depth
         self._beats_per_insn = INSN_BYTES / beat
         self._per_word = max(1, INSN_BYTES // beat)
@@ -29,6 +35,14 @@ class Fetch:
         self._free = timing.launch_to_block
         self._handed = -1
         self.request = NEVER
+
+    @property
+    def insists(self) -> int:
+        queue = self._ahead
+        place = len(queue.arrived) - self._timing.fetch_ahead
+        if place < 0:
+            return 0
+        return queue.begun[place] + 2 if place < len(queue.begun) else NEVER
 
     def advance(self) -> bool:
         """Hand over what has arrived and has room in its queue; ask for the next block."""

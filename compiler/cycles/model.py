@@ -97,7 +97,7 @@ class _Machine:
         self._engines = (load, compute, store)
         self._reads = ReadChannel(config, memory)
         self._writes = WriteChannel(config, memory, timing)
-        self._fetch = Fetch(config, timing, order)
+        self._fetch = Fetch(config, timing, order, queues[Stage.COMPUTE])
         self._compute = ComputeStage(
             timing,
             queues[Stage.COMPUTE],

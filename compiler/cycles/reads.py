@@ -20,6 +20,11 @@ class ReadClient(Protocol):
 
     request: int
 
+    @property
+    def insists(self) -> int:
+        """When it no longer lets others that ask at the same time go first."""
+        ...
+
     def issue(self, channel: "ReadChannel", until: int) -> None:
         """Send the offered burst, and following ones as long as nobody else asks `until` then."""
         ...
@@ -102,8 +107,11 @@ class ReadChannel:
         """Grant one or more bursts to the client whose turn it is; False when nobody asks."""
         slot, count = self.slot, len(clients)
         asks = [max(client.request, slot) for client in clients]
+        for number, client in enumerate(clients):
+            if client.insists > asks[number] >= min(asks[:number] + asks[number + 1 :]):
+                asks[number] = client.insists
         best = min(range(count), key=lambda n: (asks[n], (n - self.owner - 1) % count))
-        if asks[best] == NEVER:
+        if asks[best] >= NEVER:
             return False
         others = min(ask for number, ask in enumerate(asks) if number != best)
         self.owner = best

@@ -23,6 +23,8 @@ class Timing:
         From there into the queue of its stage, and through the queue.
     fetch_blocks : int
         Blocks of 64 bytes that fetch holds.
+    fetch_ahead : int
+        Instructions in the compute queue with which fetch lets others read first.
     command_to_burst : int
         From a LOAD's begin to its first burst.
     command_gap : int
@@ -68,6 +70,7 @@ class Timing:
     word_to_queue: int = 1
     queue: int = 2
     fetch_blocks: int = 8
+    fetch_ahead: int = 1 << 30
     command_to_burst: int = 2
     command_gap: int = 2
     beat_to_token: int = 3
