@@ -10,6 +10,7 @@ import pytest
 
 from vitral.arithmetic import requantize
 from vitral.bench import BenchLayer, BenchResult, bench_names, networks
+from vitral.bench.first_layer import LAYOUTS
 from vitral.bench.layers import OCCURRENCES, RESNET18, ConvShape
 from vitral.bench.workload import make_layer, make_workload, reference_result
 from vitral.bench.yardstick import numpy_workload
@@ -98,6 +99,7 @@ def test_a_network_is_compared_tensor_by_tensor(capsys: pytest.CaptureFixture[st
     assert result["compile"]["numpy_workload_s"] > 0
     assert sum(layer["macs"] for layer in result["layers"]) == 12_501_632
     assert result["total_cycles"] is None
+    assert all(layer["predicted_cycles"] >= 0.9 * layer["macs"] / 256 for layer in result["layers"])
 
 
 def test_a_wrong_tensor_inside_a_network_is_a_mismatch(
@@ -116,6 +118,21 @@ def test_a_wrong_tensor_inside_a_network_is_a_mismatch(
     monkeypatch.setattr(networks, "_tensors", wrong)
     assert main(["bench", "autoencoder", "--device", "fsim", "--json", "-"]) == 1
     assert json.loads(capsys.readouterr().out)["match"] is False
+
+
+def test_the_first_layer_is_shown_in_every_layout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "c1", "--device", "fsim", "--json", "-"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    variants = {variant["layout"]: variant for variant in result["variants"]}
+    assert list(variants) == list(LAYOUTS)
+    assert all(variant["match"] for variant in variants.values())
+    assert variants["windows"]["predicted_cycles"] == result["layers"][0]["predicted_cycles"]
+    cycles = [variant["predicted_cycles"] for variant in variants.values()]
+    assert cycles == sorted(cycles, reverse=True)
+    assert variants["windows"]["host_bytes"] == 112 * 112 * 160, "147 values in blocks of 16"
+    assert variants["channels"]["host_bytes"] == 224 * 224 * 16
+    assert variants["windows"]["host_bytes_per_output_pixel"] <= 160
+    assert all(variant["host_s"] > 0 for variant in variants.values())
 
 
 def test_layers_count_as_often_as_the_network_has_them() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral import zoo
+from vitral.bench.predict import predicted_cycles
 from vitral.bench.result import BenchLayer, BenchResult, CompileCost
 from vitral.bench.yardstick import numpy_workload
 from vitral.compiler.pipeline import compile
@@ -17,7 +18,7 @@ from vitral.runtime.module import Module
 from vitral.runtime.profile import LayerProfile
 from vitral.runtime.session import Session
 
-__all__ = ["bench_network"]
+__all__ = ["bench_network", "sample_feeds"]
 
 CHECKERS = {"fsim": "reference"}
 """Device to compare with, where it is not fsim."""
@@ -32,6 +33,7 @@ def bench_network(
     memory: MemoryModel,
     repeat: int,
     options: dict[str, Any],
+    host_layout: str = "auto",
     seed: int = 0,
 ) -> BenchResult:
     """Compile a network of the zoo, run it `repeat` times, and compare every tensor.
@@ -42,13 +44,14 @@ def bench_network(
     ----------
     options : dict
         Of the device, as `Session` takes them.
+    host_layout : str
+        How the host lays the image out, as `compile` takes it.
     """
     model = zoo.build(name, seed)
     start = time.process_time()
-    module = compile(model, target=config)
+    module = compile(model, target=config, host_layout=host_layout)
     cost = CompileCost(time.process_time() - start, numpy_workload())
-    source = module.inputs[0]
-    feeds = {source.name: zoo.sample_input(_four(source.shape), seed + 1)}
+    feeds = sample_feeds(module, seed + 1)
     checker = CHECKERS.get(device, "fsim")
     wanted = _tensors(module, checker, feeds)
     matches, seconds = [], 0.0
@@ -63,7 +66,10 @@ def bench_network(
     return BenchResult(
         network=name,
         device=device,
-        layers=tuple(BenchLayer(x, all(matches), seconds / len(layers)) for x in layers),
+        layers=tuple(
+            BenchLayer(layer, all(matches), seconds / len(layers), predicted=cycles)
+            for layer, cycles in zip(layers, predicted_cycles(module, memory), strict=True)
+        ),
         host=tuple(layer for layer in profile if layer.device == "cpu"),
         config=config,
         memory=memory,
@@ -72,6 +78,12 @@ def bench_network(
         compiling=cost,
         notes={"programs": len(module.segments)},
     )
+
+
+def sample_feeds(module: Module, seed: int) -> dict[str, npt.NDArray]:
+    """An image of the zoo's kind for a module with one input."""
+    (source,) = module.inputs
+    return {source.name: zoo.sample_input(_four(source.shape), seed)}
 
 
 def _tensors(module: Module, device: str, feeds: Values) -> Values:

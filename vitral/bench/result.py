@@ -16,13 +16,15 @@ class BenchLayer:
     """One layer's cost in its last run.
 
     `match` says whether all runs gave the exact bytes, `seconds` is the time that these runs took
-    on this host, `times` how often the layer occurs in its network.
+    on this host, `times` how often the layer occurs in its network, `predicted` what the
+    compiler's cycle model says about it.
     """
 
     profile: LayerProfile
     match: bool
     seconds: float
     times: int = 1
+    predicted: int | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ def _layer_record(layer: BenchLayer) -> dict[str, Any]:
         "macs": profile.macs,
         "cycles": profile.cycles,
         "roofline_cycles": profile.roofline_cycles,
+        "predicted_cycles": layer.predicted,
         "utilisation": profile.utilisation,
         "stalls": dict(profile.stalls),
         "read_bytes": profile.read_bytes,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vitral.bench.layers import OCCURRENCES, RESNET18
+from vitral.bench.predict import predicted_cycles
 from vitral.bench.result import BenchLayer, BenchResult
 from vitral.bench.workload import Workload, make_workload
 from vitral.config import CoreConfig
@@ -20,11 +21,12 @@ __all__ = ["bench_names", "run_bench"]
 
 GROUPS = {"c2-c11": tuple(RESNET18)}
 """Layers that are measured one by one."""
+FIRST_LAYER = "c1"
 
 
 def bench_names() -> tuple[str, ...]:
     """What `run_bench` knows: convolutions, groups of them, networks."""
-    convs = ("c1", *RESNET18)
+    convs = (FIRST_LAYER, *RESNET18)
     return (*convs, *GROUPS, *(name for name in NETWORKS if name not in convs))
 
 
@@ -55,7 +57,12 @@ def run_bench(
         return _bench_layers(name, device, config, memory, repeat, options)
     from vitral.bench.networks import bench_network
 
-    return bench_network(name, device, config=config, memory=memory, repeat=repeat, options=options)
+    arguments = {"config": config, "memory": memory, "repeat": repeat, "options": options}
+    if name == FIRST_LAYER:
+        from vitral.bench.first_layer import bench_first_layer
+
+        return bench_first_layer(device, **arguments)
+    return bench_network(name, device, **arguments)
 
 
 def _bench_layers(
@@ -67,7 +74,7 @@ def _bench_layers(
     options: dict[str, Any],
 ) -> BenchResult:
     layers = [
-        _run_layer(make_workload(layer, RESNET18[layer], config), device, repeat, options)
+        _run_layer(make_workload(layer, RESNET18[layer], config), device, memory, repeat, options)
         for layer in GROUPS.get(name, (name,))
     ]
     if name in GROUPS:
@@ -83,7 +90,9 @@ def _bench_layers(
     )
 
 
-def _run_layer(workload: Workload, device: str, repeat: int, options: dict[str, Any]) -> BenchLayer:
+def _run_layer(
+    workload: Workload, device: str, memory: MemoryModel, repeat: int, options: dict[str, Any]
+) -> BenchLayer:
     seconds, matches = 0.0, []
     with Session(workload.module, device, **options) as session:
         for _ in range(repeat):
@@ -92,4 +101,5 @@ def _run_layer(workload: Workload, device: str, repeat: int, options: dict[str, 
             seconds += time.perf_counter() - start
             matches.append(bool(np.array_equal(result, workload.expected)))
         profile = session.profile()
-    return BenchLayer(profile[0], all(matches), seconds)
+    (predicted,) = predicted_cycles(workload.module, memory)
+    return BenchLayer(profile[0], all(matches), seconds, predicted=predicted)

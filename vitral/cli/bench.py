@@ -70,10 +70,22 @@ def _bench_simulators(args: argparse.Namespace) -> int:
 
 
 def _print(record: dict) -> None:
-    names = ("name", "macs", "cycles", "roofline_cycles", "utilisation", "match")
-    rows = [[layer[name] for name in names] for layer in record["layers"]]
-    rows = [[*row[:-1], "yes" if row[-1] else "NO"] for row in rows]
-    print_table(("layer", "MACs", "cycles", "roofline", "utilisation", "exact"), rows)
+    names = ("name", "macs", "cycles", "predicted_cycles", "roofline_cycles", "utilisation")
+    rows = [
+        [*(layer[name] for name in names), "yes" if layer["match"] else "NO"]
+        for layer in record["layers"]
+    ]
+    header = ("layer", "MACs", "cycles", "predicted", "roofline", "utilisation", "exact")
+    print_table(header, rows)
+    for variant in record.get("variants", ()):
+        cycles = variant["cycles"] or variant["predicted_cycles"]
+        print(f"host layout {variant['layout']}: {cycles:,} cycles", end=", ")
+        print(f"{variant['host_bytes']:,} bytes in {1000 * variant['host_s']:.1f} ms", end=", ")
+        print(f"{variant['host_bytes_per_output_pixel']:.0f} per output pixel")
+    if "compile" in record:
+        cost = record["compile"]
+        print(f"compiled in {cost['cpu_s']:.1f} s of CPU", end=", ")
+        print(f"numpy workload {cost['numpy_workload_s']:.1f} s; {record['programs']} program(s)")
     for step in record["host"]:
         print(f"cpu  {step['name']}: {step['op']}, {1000 * step['seconds']:.1f} ms")
     if record["weighted_cycles"] is not None:
