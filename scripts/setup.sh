@@ -16,6 +16,15 @@ for header in lz4.h zlib.h; do
     echo "setup: $header not found; waveforms need Debian's liblz4-dev and zlib1g-dev" >&2
   fi
 done
+# A browser for the tests of `vitral report`.
+if ! command -v chromedriver > /dev/null; then
+  if command -v apt-get > /dev/null && [ "$(id -u)" = 0 ]; then
+    apt-get install -y -q --no-install-recommends chromium chromium-driver > /dev/null 2>&1 ||
+      echo "setup: chromium cannot be installed; tests of the report's page are skipped" >&2
+  else
+    echo "setup: chromedriver not found; tests of the report need Debian's chromium-driver" >&2
+  fi
+fi
 [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
 .venv/bin/python -m pip install --quiet --disable-pip-version-check \
   --constraint constraints.txt --editable '.[dev]'
