@@ -8,7 +8,9 @@ from vitral.compiler.codegen.gemm import gemm_calls
 from vitral.compiler.codegen.microops import MicroOps
 from vitral.compiler.codegen.window import window_calls
 from vitral.compiler.schedule.layer import PoolLayer
-from vitral.compiler.schedule.plan import LayerPlan, Prefetch
+from vitral.compiler.schedule.layer_plan import LayerPlan
+from vitral.compiler.schedule.order import order_steps
+from vitral.compiler.schedule.prefetch import Prefetch
 from vitral.compiler.schedule.windows import WindowGeometry
 from vitral.config import CoreConfig
 from vitral.isa import Finish, Instruction
@@ -45,34 +47,32 @@ def emit_stream(
 
     `uop_dram` is the DRAM element at which the image of `uops` lies; `uops` serves one stream.
     """
-    emitter, prefetch = Emitter(config), Prefetch(plans, config)
-    flat = [call for layer in calls for call in layer]
+    order = order_steps(plans)
+    emitter, prefetch = Emitter(config), Prefetch(plans, order, config)
     halfway = set(_halfway_to_store(plans))
-    last: list[int] = []
-    for number, step in enumerate(prefetch.steps):
+    last = [0] * len(plans)
+    for number, (layer, own) in enumerate(order):
+        step = plans[layer].steps[own]
         for ahead in prefetch.due(number):
             emitter.load_operands(ahead, operands[ahead.layer])
-        for n, call in enumerate(flat[number]):
+        for n, call in enumerate(calls[layer][own]):
             base, loads = uops.request(step.layer, call.uops, uop_dram)
             for insn in loads:
                 emitter.load_uop(insn)
             handle = emitter.compute(call, base)
-            if n == 0 and number in halfway:
-                emitter.load_params(step.layer, 0, operands[step.layer], after=handle)
+            if n == 0 and (layer, own) in halfway:
+                emitter.load_params(layer, 0, operands[layer], after=handle)
         if step.store_blocks:
-            emitter.store(step, operands[step.layer])
-        if number + 1 == len(prefetch.steps) or prefetch.steps[number + 1].layer != step.layer:
-            last.append(len(emitter.stream) - 1)
+            emitter.store(step, operands[layer])
+        last[layer] = len(emitter.stream) - 1
     emitter.stream.append(Finish())
     insns, positions = emitter.stream.finish()
     return insns, [positions[handle] for handle in last]
 
 
-def _halfway_to_store(plans: Sequence[LayerPlan]) -> Iterator[int]:
-    """For each layer with parameters the step, counted over all, at which they are fetched."""
-    start = 0
-    for plan in plans:
+def _halfway_to_store(plans: Sequence[LayerPlan]) -> Iterator[tuple[int, int]]:
+    """Each layer with parameters, and the number of its step at which they are fetched."""
+    for number, plan in enumerate(plans):
         storing = (n for n, step in enumerate(plan.steps) if step.store_blocks)
         if not isinstance(plan.layer, PoolLayer):
-            yield start + next(storing) // 2
-        start += len(plan.steps)
+            yield number, next(storing) // 2

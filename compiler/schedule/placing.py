@@ -1,6 +1,6 @@
 """Where the values of a segment lie in the arena, with the padding that must be part of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,8 @@ def place_tensors(
 ) -> dict[str, ArenaTensor]:
     """Where each value lies: inputs, outputs and padded ones for good, others while they live.
 
+    A value that dies in a layer lives on while the layer that is joined to this one runs.
+
     Raises
     ------
     CompileError
@@ -68,14 +70,17 @@ def place_tensors(
     """
     placer = _Placer(plans, config, inputs, outputs, arena)
     last_use = {source: n for n, plan in enumerate(plans) for source in plan.layer.sources}
+    dead: list[str] = []
     for number, plan in enumerate(plans):
         layer = plan.layer
+        if not plan.joined:
+            placer.release(dead)
+            dead = []
         for source in layer.sources:
             placer.place(source, layer.in_shape, live=True)
         placer.place(layer.result, layer.out_shape, live=layer.result in last_use)
-        for source in layer.sources:
-            if last_use[source] == number:
-                placer.release(source)
+        dead += [s for s in dict.fromkeys(layer.sources) if last_use[s] == number]
+    placer.release(dead)
     return placer.tensors
 
 
@@ -113,10 +118,11 @@ class _Placer:
             name=value, offset=offset, shape=shape, pads=border.pads, pad_value=border.value
         )
 
-    def release(self, value: str) -> None:
-        """Give the space of a dead value back, if it is not its own for good."""
-        if value in self._borrowed:
-            self._arena.release(self._borrowed.pop(value))
+    def release(self, values: Iterable[str]) -> None:
+        """Give the space of dead values back, where it is not their own for good."""
+        for value in values:
+            if value in self._borrowed:
+                self._arena.release(self._borrowed.pop(value))
 
 
 def _borders(plans: Sequence[LayerPlan]) -> dict[str, _Border]:

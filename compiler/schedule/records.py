@@ -13,23 +13,35 @@ __all__ = ["layer_records"]
 
 
 def layer_records(plans: Sequence[LayerPlan], lasts: Sequence[int]) -> list[Layer]:
-    """A record per layer; `lasts` are the numbers of their last instructions, in order."""
-    records, first = [], 0
+    """A record per layer, one for two joined layers; `lasts` are the numbers of the layers' last
+    instructions, in order."""
+    records: list[Layer] = []
     for plan, last in zip(plans, lasts, strict=True):
         layer = plan.layer
-        records.append(
-            Layer(
-                name=layer.name,
-                op=_operator(layer),
-                macs=layer.macs,
-                first=first,
-                last=last,
-                read_bytes=_read_bytes(plan),
-                write_bytes=int(np.prod(layer.out_shape)),
-            )
+        record = Layer(
+            name=layer.name,
+            op=_operator(layer),
+            macs=layer.macs,
+            first=records[-1].last + 1 if records else 0,
+            last=last,
+            read_bytes=_read_bytes(plan),
+            write_bytes=int(np.prod(layer.out_shape)),
         )
-        first = last + 1
+        records.append(_together(records.pop(), record) if plan.joined else record)
     return records
+
+
+def _together(first: Layer, second: Layer) -> Layer:
+    """Two layers whose instructions alternate."""
+    return Layer(
+        name=f"{first.name} + {second.name}",
+        op=f"{first.op} + {second.op}",
+        macs=first.macs + second.macs,
+        first=first.first,
+        last=max(first.last, second.last),
+        read_bytes=first.read_bytes + second.read_bytes,
+        write_bytes=first.write_bytes + second.write_bytes,
+    )
 
 
 def _operator(layer: AccelLayer) -> str:

@@ -17,11 +17,14 @@ _STORED_TOGETHER = 64  # elements: below, one STORE for a whole tile costs less 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a layer's buffers start: halves taken in turn let layers overlap."""
+    """Where a layer's buffers lie, and the slots that it takes first: halves taken in turn let
+    layers overlap."""
 
     inp_slot: int = 0
     wgt_base: int = 0
     acc_slot: int = 0
+    inp_base: int = 0
+    acc_base: int = 0
 
 
 class _Visit(NamedTuple):
@@ -121,7 +124,7 @@ class _Unroller:
             out_block=task.first_out + visit.out,
             input=self._input(visit, inp[0]),
             weight=weight,
-            acc=self._buffers.acc.base(acc_slot) + local * tile.positions,
+            acc=self._place.acc_base + self._buffers.acc.base(acc_slot) + local * tile.positions,
             load_input=inp[1],
             load_weight=wgt[1],
             first=visit.chunk == 0,
@@ -142,7 +145,7 @@ class _Unroller:
                 rows=span_of_rows(self._geometry, self._tiling, *tile.rows, chunk.taps[0]),
                 cols=cols,
                 step=self._step_rows,
-                base=self._buffers.inp.base(slot),
+                base=self._place.inp_base + self._buffers.inp.base(slot),
                 plane=self._buffers.plane_rows * cols.loaded,
             )
         return self._inputs[key]

@@ -87,7 +87,7 @@ class _Unroller:
         weight = self._weight(visit, wgt[0])
         last = visit.part + 1 == len(self._parts)
         chunk = Chunk(run, self._parts[visit.part], weight.first)
-        base = self._buffers.inp.base(inp[0])
+        base = self._place.inp_base + self._buffers.inp.base(inp[0])
         other = None
         if self._geometry.sources == 2:
             distance = window_distance(self._geometry, self._tiling)
@@ -101,7 +101,7 @@ class _Unroller:
             input=self._input(tile, chunk, base, 0),
             other=other,
             weight=weight,
-            acc=self._buffers.acc.base(acc_slot),
+            acc=self._place.acc_base + self._buffers.acc.base(acc_slot),
             load_input=inp[1],
             load_weight=wgt[1] and weight.count > 0,
             first=visit.part == 0,

@@ -18,7 +18,7 @@ _STORE_OVERHEAD = 8
 _INSNS_PER_STEP = 5
 _MOST_SIZES = 12
 _MOST_WIDTHS = 4
-_TRIED = 5
+_TRIED = 3
 
 
 def choose_window_tiling(
