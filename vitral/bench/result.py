@@ -84,11 +84,14 @@ class BenchResult:
         return sum(layer.times * (layer.profile.cycles or 0) for layer in self.layers)
 
     @property
+    def seconds(self) -> float:
+        """Time on this host of one run of all layers, the mean over the runs."""
+        return sum(layer.seconds for layer in self.layers) / self.repeat
+
+    @property
     def cycles_per_s(self) -> float | None:
         """Simulated cycles per second on this host."""
-        if self.total_cycles is None:
-            return None
-        return self.total_cycles * self.repeat / sum(layer.seconds for layer in self.layers)
+        return None if self.total_cycles is None else self.total_cycles / self.seconds
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -101,6 +104,7 @@ class BenchResult:
             "host": [{"name": p.name, "op": p.op, "seconds": p.seconds} for p in self.host],
             "total_cycles": self.total_cycles,
             "weighted_cycles": self.weighted_cycles,
+            "seconds": self.seconds,
             "cycles_per_s": self.cycles_per_s,
             "config": self.config.to_dict(),
             "memory": {

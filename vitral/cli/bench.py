@@ -88,8 +88,11 @@ def _print(record: dict) -> None:
         print(f"numpy workload {cost['numpy_workload_s']:.1f} s; {record['programs']} program(s)")
     for step in record["host"]:
         print(f"cpu  {step['name']}: {step['op']}, {1000 * step['seconds']:.1f} ms")
+    print(f"one run takes {record['seconds']:.3f} s here", end="; ")
     if record["weighted_cycles"] is not None:
         print(f"by occurrence {record['weighted_cycles']:,} cycles", end=", ")
-    if record["total_cycles"] is not None:
+    if record["total_cycles"] is None:
+        print(f"no cycles on {record['device']}")
+    else:
         print(f"total {record['total_cycles']:,} cycles", end=", ")
         print(f"simulated at {record['cycles_per_s']:,.0f} cycles/s")
