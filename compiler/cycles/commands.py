@@ -2,6 +2,7 @@
 
 from vitral.compiler.cycles.bursts import transfer
 from vitral.compiler.cycles.engine import Command
+from vitral.compiler.cycles.padding import runs_of
 from vitral.config import CoreConfig
 from vitral.isa import Instruction, Load, Memory
 
@@ -53,7 +54,5 @@ class Commands:
             self._config,
         )
         target = Memory.ACC if insn.memory is Memory.ACC_8BIT else insn.memory
-        pads = width * height - insn.x_size * insn.y_size
         end = insn.sram_base + width * height
-        turns = 2 + insn.y_pad_0 + insn.y_size + insn.y_pad_1 if pads else 0
-        return Command(moved, target, insn.sram_base, end, pads, turns)
+        return Command(moved, target, insn.sram_base, end, runs_of(insn))

@@ -2,10 +2,9 @@
 
 from collections import deque
 from dataclasses import dataclass
-from itertools import islice
-from math import ceil
 
 from vitral.compiler.cycles.bursts import Transfer
+from vitral.compiler.cycles.padding import PadFiller, Runs
 from vitral.compiler.cycles.reads import NEVER, Data, ReadChannel
 from vitral.compiler.cycles.timing import Timing
 
@@ -16,16 +15,14 @@ __all__ = ["Command", "LoadEngine"]
 class Command:
     """A LOAD as an engine takes it: its bursts, if any, and the elements that it writes.
 
-    `target` is the on-chip memory. `pads` counts padding elements, `pad_turns` the cycles that
-    the filler needs beside them.
+    `target` is the on-chip memory; `padding` lists the runs of padding elements.
     """
 
     transfer: Transfer | None
     target: int = 0
     begin: int = 0
     end: int = 0
-    pads: int = 0
-    pad_turns: int = 0
+    padding: Runs = ()
 
 
 class LoadEngine:
@@ -49,7 +46,7 @@ class LoadEngine:
         self._begin = self._row_issued = 0
         self._taken = 0
         self._flying: deque[Command] = deque(maxlen=depth)
-        self._fills = _Filler()
+        self._fills = PadFiller()
         self._unresolved: deque[tuple[int, Command, int]] = deque()
 
     @property
@@ -109,7 +106,7 @@ class LoadEngine:
             return
         self.request = NEVER
         self.ready = max(self._begin + self._timing.command_gap, self._row_issued)
-        self._unresolved.append((channel.last_end, command, self._begin + 2))
+        self._unresolved.append((channel.last_end, command, self._begin + 1))
 
     def settle(self, horizon: int) -> bool:
         """Completes commands in order, as far as data before cycle `horizon` decide it.
@@ -121,8 +118,8 @@ class LoadEngine:
         settled = False
         while self._unresolved:
             end, command, admitted = self._unresolved[0]
-            if command.pads:
-                end = max(end, self._fills.fill(admitted, command.pads, command.pad_turns))
+            if command.padding:
+                end = max(end, self._fills.fill(admitted, command.padding))
                 if end >= horizon:
                     break
                 self._fills.commit()
@@ -131,47 +128,3 @@ class LoadEngine:
             self.done.append(max(end, previous + 1))
             settled = True
         return settled
-
-
-class _Filler:
-    """Writes padding in the cycles that the data of its memory leave free."""
-
-    def __init__(self) -> None:
-        self._beats: list[Data] = []  # first and last cycles of data, apart and ascending
-        self._first = 0  # those before are past
-        self._free = 0
-        self._result = 0
-
-    def occupy(self, data: list[Data]) -> None:
-        """There are data in these cycles."""
-        for start, end in data:
-            if self._beats and self._beats[-1][1] + 1 == start:
-                self._beats[-1] = (self._beats[-1][0], end)
-            else:
-                self._beats.append((start, end))
-
-    def fill(self, time: int, pads: int, turns: int) -> int:
-        """The cycle of the last padding element of a job that is there at `time`."""
-        time = max(time, self._free)
-        beats = self._beats
-        while self._first < len(beats) and beats[self._first][1] < time:
-            self._first += 1
-        left, writes = pads + turns, pads / (pads + turns)
-        for start, end in islice(beats, self._first, None):
-            if start > time:
-                left -= start - time
-                time = start
-            if left <= 0:
-                return self._finish(time + left)
-            # Beside data, the filler only takes those of its cycles that write nothing.
-            left = max(left - (end + 1 - time), ceil(left * writes))
-            time = end + 1
-        return self._finish(time + left)
-
-    def _finish(self, time: int) -> int:
-        self._result = time
-        return time
-
-    def commit(self) -> None:
-        """The job whose end was asked for last is done; the next one follows."""
-        self._free = self._result + 1

@@ -5,19 +5,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from convs import chain, compile_layers, random_layer
+from engines import engine
 
 from vitral.bench.layers import RESNET18
 from vitral.bench.workload import compile_layer, make_layer
 from vitral.compiler.cycles import Prediction, predict
 from vitral.compiler.cycles.bursts import transfer
 from vitral.compiler.cycles.compute import elements_of
+from vitral.compiler.cycles.padding import PadFiller, runs_of
 from vitral.compiler.cycles.reads import ReadChannel
 from vitral.compiler.cycles.timing import CORE
 from vitral.compiler.cycles.writes import WriteChannel
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.errors import CompileError
 from vitral.isa import Finish, Gemm, Instruction, InstructionSet, Load, Memory
-from vitral.program import MemoryModel, ProgramFolder
+from vitral.program import Dram, Launch, MemoryModel, OnChip, Outcome, ProgramFolder
 from vitral.runtime.module import Module
 
 CONFIG = CoreConfig()
@@ -53,6 +56,25 @@ def test_golden_programs_are_within_three_percent_of_the_rtl(name: str) -> None:
     raw = bytes(folder.dram().read(launch.insn_base, INSN_BYTES * launch.insn_count))
     predicted = predict(_decode(raw), CONFIG, bases=launch.bases).cycles
     assert abs(predicted / RECORDED[name] - 1) < ALLOWED, f"{predicted}, RTL {RECORDED[name]}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_layers_are_close_to_the_rtl(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    layers = chain(rng, random_layer(rng, largest=16), 1 + seed % 3)
+    compiled = compile_layers(layers, CONFIG, (layers[-1].result,))
+    outcomes: list[Outcome] = []
+
+    def run(launch: Launch, dram: Dram, onchip: OnChip) -> Outcome:
+        outcomes.append(engine("tsim", CONFIG).run(launch, dram, onchip=onchip))
+        return outcomes[-1]
+
+    source = rng.integers(-128, 128, layers[0].in_shape).astype(np.int8)
+    compiled.run(run, {layers[0].source: source}, seed)
+    counted = outcomes[0].cycles
+    predicted = predict(compiled.instructions, CONFIG, bases=compiled.launch.bases).cycles
+    assert counted is not None
+    assert abs(predicted / counted - 1) < ALLOWED, f"{predicted}, RTL {counted}"
 
 
 def _run(*insns: Instruction, memory: MemoryModel | None = None) -> Prediction:
@@ -115,6 +137,17 @@ def test_long_bursts_leave_no_gap() -> None:
     data: list[tuple[int, int]] = []
     channel.grant(0, (16,) * 40, data=data)
     assert data[-1][1] - data[0][0] == 16 * 40 - 1
+
+
+def test_padding_waits_for_cycles_without_data() -> None:
+    runs = runs_of(Load(memory=Memory.INP, y_size=2, x_size=3, x_stride=3, y_pad_0=1, x_pad_1=2))
+    assert runs == ((1, 5), (1, 0), (1, 2), (1, 2), (0, 5))
+    free, busy = PadFiller(), PadFiller()
+    assert free.fill(10, runs) == 10 + (1 + 5) + 1 + (1 + 2) + (1 + 2) + 1
+    busy.occupy([(12, 99)])  # after the first run's own cycle
+    assert busy.fill(10, runs) == 99 + 5 + 1 + (1 + 2) + (1 + 2) + 1
+    busy.commit()
+    assert busy.fill(10, ((0, 5),)) > 99 + 5 + 1 + (1 + 2) + (1 + 2) + 1
 
 
 def test_write_bursts_wait_for_acknowledgements() -> None:
