@@ -38,6 +38,8 @@ CAUSES = {
     "wait_push": ("no room for a token", BLUE),
     "idle": ("without an instruction", GRID),
 }
+NAMED = 5
+"""Layers that the roofline names."""
 COLUMNS = 480
 """Points of a curve over the run."""
 WIDTH = 10.0
@@ -74,7 +76,10 @@ def roofline_figure(layers: Sequence[LayerProfile], macs: int, beat_bytes: int) 
         axes.grid(True, which="major", linewidth=0.5)
         axes.annotate(f"array: {macs} MACs per cycle", (low * 1.1, macs / 1.35))
         axes.axhline(macs, color=GRID, linewidth=1, linestyle="--", zorder=0)
-        axes.annotate(f"bus: {beat_bytes} bytes per cycle", (low * 1.4, low * beat_bytes / 1.6))
+        middle = (low * macs / beat_bytes) ** 0.5
+        axes.annotate(
+            f"  bus: {beat_bytes} bytes per cycle", (middle, middle * beat_bytes), va="top"
+        )
         return _svg(figure)
 
 
@@ -180,13 +185,16 @@ def _point(layer: LayerProfile) -> tuple[float, float]:
 
 
 def _name_points(axes: Axes, layers: Sequence[LayerProfile]) -> None:
-    """Names of the layers farthest below the roof; more would hide each other."""
+    """Names of the layers farthest below the roof, one under the other where points are close."""
     measured = [layer for layer in layers if layer.macs and layer.cycles]
-    slowest = sorted(measured, key=_share)[:5]
-    for layer in slowest:
-        axes.annotate(
-            *(layer.name, _point(layer)), xytext=(6, -11), textcoords="offset points", fontsize=8.5
-        )
+    slowest = sorted(measured, key=_share)[:NAMED]
+    last, level = 0.0, 0
+    for layer in sorted(slowest, key=_point):
+        place = _point(layer)
+        level = level + 1 if place[0] < 2 * last else 0
+        last = place[0]
+        offset = (6, -12 - 12 * level)
+        axes.annotate(layer.name, place, xytext=offset, textcoords="offset points", fontsize=8.5)
 
 
 def _share(layer: LayerProfile) -> float:

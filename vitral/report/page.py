@@ -101,7 +101,8 @@ def _about(run: ReportRun) -> str:
     text = (
         f"Core {config.batch}x{config.block}x{config.block}, digest {config.digest[:12]};"
         f" memory port of {config.data_bits} bits, {memory.latency} cycles of latency,"
-        f" {memory.outstanding} bursts in flight. Measured on the RTL, cycle by cycle."
+        f" {memory.outstanding} bursts in flight. {len(run.module.segments)} program(s), measured"
+        " on the RTL cycle by cycle."
     )
     return f'<p class="note">{escape(text)}</p>'
 
@@ -119,7 +120,6 @@ def _tiles(run: ReportRun) -> str:
         (f"{macs / 1e6:,.1f} M", "MACs on the accelerator"),
         (f"{counters['read_beats'] / run.cycles:.1%}", "of cycles read"),
         (f"{counters['write_beats'] / run.cycles:.1%}", "of cycles write"),
-        (f"{len(run.module.segments)}", "programs"),
     )
     items = "".join(f"<li><b>{value}</b><span>{name}</span></li>" for value, name in tiles)
     return f'<ul class="tiles">{items}</ul>'
