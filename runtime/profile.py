@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from math import ceil
 from typing import Any
 
@@ -92,7 +93,10 @@ def cpu_profile(step: CpuStep, seconds: float) -> LayerProfile:
 
 
 def layer_marks(segment: Segment, module: Module) -> list[int]:
-    """For each layer its last instruction that computes, the end of its share of the cycles."""
+    """For each layer its last instruction that computes, the end of its share of the cycles.
+
+    Of layers that run together, one that ends before those listed before it ends with them.
+    """
     isa = InstructionSet.of(module.config)
     data = Image(module.image).read(segment.insn_offset, segment.insn_count * INSN_BYTES)
     words = b"" if data is None else data.tobytes()
@@ -105,7 +109,7 @@ def layer_marks(segment: Segment, module: Module) -> list[int]:
         found = (n for n in range(layer.last, layer.first - 1, -1) if computes(n))
         return next(found, layer.last)
 
-    return [mark(layer) for layer in segment.layers] if words else []
+    return list(accumulate(map(mark, segment.layers), max)) if words else []
 
 
 def segment_profile(
