@@ -8,7 +8,7 @@ import numpy.typing as npt
 from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import AveragePool
 from vitral.compiler.passes.law import code_bounds
-from vitral.runtime.cpu.pool import window_counts
+from vitral.runtime.cpu.windows import window_counts
 
 __all__ = ["average_thresholds"]
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vitral.runtime.cpu.pool import window_counts
-from vitral.runtime.cpu.windows import taps
+from vitral.runtime.cpu.windows import taps, window_counts, window_sums
 
 __all__ = ["OPERATORS"]
 
@@ -49,32 +48,10 @@ def _matmul(a: Array, b: Array) -> Float32:
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
 
 
-def _average_pool(
-    x: Array,
-    *,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[int],
-    excess: Sequence[int],
-    dilations: Sequence[int],
-    include_pad: bool,
-) -> Float32:
-    count = window_counts(
-        x.shape[2:],
-        kernel=kernel,
-        strides=strides,
-        pads=pads,
-        excess=excess,
-        dilations=dilations,
-        include_pad=include_pad,
-    )
-    top, left, bottom, right = pads
-    whole = (top, left, bottom + excess[0], right + excess[1])
-    wide = x.astype(np.float64)
-    windows = taps(wide, kernel=kernel, strides=strides, pads=whole, dilations=dilations, fill=0)
-    total = next(windows).copy()
-    for window in windows:
-        total += window
+def _average_pool(x: Array, *, include_pad: bool, **window: Sequence[int]) -> Float32:
+    """`window` holds kernel, strides, pads, excess and dilations."""
+    total = window_sums(x.astype(np.float64), **window)
+    count = window_counts(x.shape[2:], include_pad=include_pad, **window)
     return (total / count).astype(np.float32)
 
 

@@ -1,62 +1,26 @@
 """Pooling of int8 codes: largest element, and averages by exact integer thresholds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vitral.runtime.cpu.windows import taps
+from vitral.runtime.cpu.windows import taps, window_counts, window_sums
 
-__all__ = ["OPERATORS", "window_counts"]
+__all__ = ["OPERATORS"]
 
 Array = npt.NDArray[Any]
+Window = Mapping[str, Sequence[int]]
 
 
-def window_counts(
-    size: Sequence[int],
-    *,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[int],
-    excess: Sequence[int],
-    dilations: Sequence[int],
-    include_pad: bool,
-) -> npt.NDArray[np.int64]:
-    """Elements that each window counts, int64 (OH, OW).
-
-    `pads` (top, left, bottom, right) count when `include_pad`; `excess` (bottom, right) never.
-    """
-    top, left, bottom, right = pads
-    edge = 1 if include_pad else 0
-    ones = np.ones((1, 1, *size), np.int64)
-    ones = np.pad(ones, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=edge)
-    end = (0, 0, *excess)
-    windows = taps(ones, kernel=kernel, strides=strides, pads=end, dilations=dilations, fill=0)
-    return np.stack([window[0, 0] for window in windows]).sum(axis=0)
-
-
-def _window_sums(
-    x: Array,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[int],
-    excess: Sequence[int],
-    dilations: Sequence[int],
-    x_zero: int,
-) -> npt.NDArray[np.int64]:
+def _centred_sums(x: Array, x_zero: int, window: Window) -> npt.NDArray[np.int64]:
     """sum(x - x_zero) of each window; padding adds 0."""
-    top, left, bottom, right = pads
-    whole = (top, left, bottom + excess[0], right + excess[1])
-    if tuple(kernel) == x.shape[2:] and not any(whole) and set(dilations) == {1}:
+    whole = tuple(window["kernel"]) == x.shape[2:] and set(window["dilations"]) == {1}
+    if whole and not any((*window["pads"], *window["excess"])):
         sums = x.sum(axis=(2, 3), dtype=np.int64, keepdims=True)
-        return sums - x_zero * int(np.prod(kernel))
-    centred = x.astype(np.int64) - x_zero
-    windows = taps(centred, kernel=kernel, strides=strides, pads=whole, dilations=dilations, fill=0)
-    total = next(windows).copy()
-    for window in windows:
-        total += window
-    return total
+        return sums - x_zero * int(np.prod(window["kernel"]))
+    return window_sums(x.astype(np.int64) - x_zero, **window)
 
 
 def _average_pool(
@@ -64,30 +28,19 @@ def _average_pool(
     counts: Array,
     thresholds: Array,
     *,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[int],
-    excess: Sequence[int],
-    dilations: Sequence[int],
     include_pad: bool,
     x_zero: int,
     low: int,
+    **window: Sequence[int],
 ) -> npt.NDArray[np.int8]:
     """low + how many thresholds the window's sum reaches, as int8 (N, C, OH, OW).
 
     `counts` int64 (K,) are the counts that occur; `thresholds` int64 (K, high - low) ascend along
-    their last axis: entry i is the least sum whose rounded average is low + 1 + i.
+    their last axis: entry i is the least sum whose rounded average is low + 1 + i. `window` holds
+    kernel, strides, pads, excess and dilations.
     """
-    total = _window_sums(x, kernel, strides, pads, excess, dilations, x_zero)
-    count = window_counts(
-        x.shape[2:],
-        kernel=kernel,
-        strides=strides,
-        pads=pads,
-        excess=excess,
-        dilations=dilations,
-        include_pad=include_pad,
-    )
+    total = _centred_sums(x, x_zero, window)
+    count = window_counts(x.shape[2:], include_pad=include_pad, **window)
     result = np.empty(total.shape, np.int8)
     for value, steps in zip(counts, thresholds, strict=True):
         here = count == value
@@ -96,28 +49,11 @@ def _average_pool(
 
 
 def _average_pool_real(
-    x: Array,
-    *,
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    pads: Sequence[int],
-    excess: Sequence[int],
-    dilations: Sequence[int],
-    include_pad: bool,
-    x_zero: int,
-    scale: float,
+    x: Array, *, include_pad: bool, x_zero: int, scale: float, **window: Sequence[int]
 ) -> npt.NDArray[np.float32]:
     """The average times `scale`, in float64 and then rounded to float32."""
-    total = _window_sums(x, kernel, strides, pads, excess, dilations, x_zero)
-    count = window_counts(
-        x.shape[2:],
-        kernel=kernel,
-        strides=strides,
-        pads=pads,
-        excess=excess,
-        dilations=dilations,
-        include_pad=include_pad,
-    )
+    total = _centred_sums(x, x_zero, window)
+    count = window_counts(x.shape[2:], include_pad=include_pad, **window)
     return (total / count * scale).astype(np.float32)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from vitral.runtime.cpu import OPERATORS
-from vitral.runtime.cpu.pool import window_counts
 from vitral.runtime.cpu.sums import exact_matmul
+from vitral.runtime.cpu.windows import window_counts
 
 CODES = np.arange(-128, 128, dtype=np.int8)
 
