@@ -102,6 +102,22 @@ def test_a_network_is_compared_tensor_by_tensor(capsys: pytest.CaptureFixture[st
     assert all(layer["predicted_cycles"] >= 0.9 * layer["macs"] / 256 for layer in result["layers"])
 
 
+def test_a_wrong_byte_inside_a_program_is_a_mismatch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No step reads it, but it lies in the accelerator's memory."""
+    right = networks._tensors
+
+    def wrong(*arguments: Any) -> dict[str, np.ndarray]:
+        values = dict(right(*arguments))
+        values[networks.MEMORY][-1] ^= 1
+        return values
+
+    monkeypatch.setattr(networks, "_tensors", wrong)
+    assert main(["bench", "autoencoder", "--device", "fsim", "--json", "-"]) == 1
+    assert json.loads(capsys.readouterr().out)["match"] is False
+
+
 def test_a_wrong_tensor_inside_a_network_is_a_mismatch(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ __all__ = ["bench_network", "sample_feeds"]
 
 CHECKERS = {"fsim": "reference"}
 """Device to compare with, where it is not fsim."""
+MEMORY = "the accelerator's memory"
 Values = Mapping[str, npt.NDArray]
 
 
@@ -36,9 +37,10 @@ def bench_network(
     host_layout: str = "auto",
     seed: int = 0,
 ) -> BenchResult:
-    """Compile a network of the zoo, run it `repeat` times, and compare every tensor.
+    """Compile a network of the zoo, run it `repeat` times, and compare every byte.
 
-    What is compared is all that passes between steps, the network's outputs among it.
+    What is compared is all that passes between steps, the network's outputs among it, and the
+    whole memory of the accelerator afterwards, with what layers inside a program left there.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ def bench_network(
     with Session(module, device, **options) as session:
         for _ in range(repeat):
             session.run(None, feeds)
-            matches.append(_equal(session.tensors(), wanted))
+            matches.append(_equal(_everything(session), wanted))
             profile = session.profile()
             seconds += sum(layer.seconds for layer in profile if layer.device != "cpu")
     layers = [layer for layer in profile if layer.device != "cpu"]
@@ -89,7 +91,15 @@ def sample_feeds(module: Module, seed: int) -> dict[str, npt.NDArray]:
 def _tensors(module: Module, device: str, feeds: Values) -> Values:
     with Session(module, device) as session:
         session.run(None, feeds)
-        return {name: np.array(value) for name, value in session.tensors().items()}
+        return {name: np.array(value) for name, value in _everything(session).items()}
+
+
+def _everything(session: Session) -> Values:
+    """Tensors between steps by name, and the device's memory."""
+    values = dict(session.tensors())
+    if session.module.segments:
+        values[MEMORY] = session.device.read(0, session.module.arena_bytes)
+    return values
 
 
 def _equal(values: Values, wanted: Values) -> bool:
