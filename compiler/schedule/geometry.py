@@ -163,6 +163,14 @@ class Geometry:
             self.batches, self.y.in_memory(), self.x.in_memory(), self.planes, self.tasks
         )
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Looked up thousands of times in a search."""
+        return hash((self.batches, self.y, self.x, self.planes, self.tasks))
+
     @property
     def positions(self) -> int:
         """Output elements of one channel block."""

@@ -28,9 +28,9 @@ _Geometry = TypeVar("_Geometry", contravariant=True)
 Trial = Callable[[_Geometry, Tiling, Buffers, CoreConfig], int]
 """Cycles of a layer alone with a tiling."""
 
-_FINALISTS = 24
-_STEPS = 4000  # of all finalists: bounds the time of the search for layers of many tiles
-_TRIED = 5
+_FINALISTS = 12
+_STEPS = 3000  # of all finalists: bounds the time of the search for layers of many tiles
+_TRIED = 3
 _TRIED_STEPS = 400
 _GOOD = 1.004  # a tiling so close to what no other can beat ends the search
 _MOST_ROWS = 6
