@@ -9,6 +9,7 @@ from vitral.compiler.frontends.onnx.model import Source
 from vitral.compiler.ir import Graph, verify
 from vitral.compiler.passes.eliminate_dead import eliminate_dead
 from vitral.compiler.passes.fold_flatten import fold_flatten
+from vitral.compiler.passes.fold_pads import fold_pads
 from vitral.compiler.passes.fold_tables import fold_tables
 from vitral.compiler.passes.lower_adds import lower_adds
 from vitral.compiler.passes.lower_convs import lower_convs
@@ -35,6 +36,7 @@ PASSES: tuple[Pass, ...] = (
     note_edges,
     eliminate_dead,
     simplify_views,
+    fold_pads,
     fold_flatten,
     eliminate_dead,
     sign_activations,

@@ -21,6 +21,7 @@ from vitral.compiler.ir.ops import (
     MaxPool,
     Op,
     Patches,
+    Pick,
     Quantize,
     Requantizing,
     Reshape,
@@ -198,6 +199,16 @@ def _transpose(op: Transpose, args: Types) -> TensorType:
     return replace(args[0], shape=tuple(shape[i] for i in op.perm))
 
 
+def _pick(op: Pick, args: Types) -> TensorType:
+    shape = list(args[0].shape)
+    for axis, index in zip(op.axes, op.indices, strict=True):
+        _need(0 <= axis < len(shape), f"needs an axis of {list(args[0].shape)}, got {axis}")
+        good = index.size and index.min() >= -1 and index.max() < shape[axis]
+        _need(bool(good), f"needs indices below {shape[axis]} along axis {axis}, got {index}")
+        shape[axis] = index.size
+    return replace(args[0], shape=tuple(shape))
+
+
 def _patches(op: Patches, args: Types) -> TensorType:
     _int8(args)
     n, channels, *spatial = _max_pool(op, args).shape
@@ -227,5 +238,6 @@ _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Reshape: _reshape,
     Transpose: _transpose,
     Patches: _patches,
+    Pick: _pick,
     FloatOp: _float,
 }

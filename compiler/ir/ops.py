@@ -30,6 +30,7 @@ __all__ = [
     "MaxPool",
     "Op",
     "Patches",
+    "Pick",
     "Quantize",
     "Requantizing",
     "Reshape",
@@ -200,6 +201,19 @@ class Transpose(Op):
 
     kind = "transpose"
     perm: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pick(Op):
+    """Elements by their index along each axis of `axes`, in any order; index -1 is `fill`.
+
+    Slices, repeated elements and padding are all of this form. `indices` are int64 (size,).
+    """
+
+    kind = "pick"
+    axes: tuple[int, ...]
+    indices: tuple[npt.NDArray[np.int64], ...]
+    fill: float = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

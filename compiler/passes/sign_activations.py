@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vitral.compiler.ir import Graph, Quant, TensorType
-from vitral.compiler.ir.ops import FlipSign, Op, Table
+from vitral.compiler.ir.ops import FlipSign, Op, Pick, Table
 from vitral.compiler.passes.rename import rewired
 
 __all__ = ["sign_activations"]
@@ -21,7 +21,7 @@ def sign_activations(graph: Graph) -> Graph:
     flipped_outputs = [n for n in graph.outputs if graph.types[n].dtype == "uint8"]
     names = {n: _signed_name(graph, n) for n in (*flipped_inputs, *flipped_outputs)}
     first = [FlipSign(name=n, inputs=(n,), output=names[n]) for n in flipped_inputs]
-    ops = [_signed_op(rewired(op, names), names) for op in graph.ops]
+    ops = [_signed_op(rewired(_signed_fill(graph, op), names), names) for op in graph.ops]
     last = [
         FlipSign(name=n, inputs=(names[n],), output=n)
         for n in flipped_outputs
@@ -55,6 +55,12 @@ def _signed_op(op: Op, names: dict[str, str]) -> Op:
     if op.output in names:
         changes["output"] = names[op.output]
     return replace(op, **changes) if changes else op
+
+
+def _signed_fill(graph: Graph, op: Op) -> Op:
+    if isinstance(op, Pick) and graph.types[op.output].dtype == "uint8":
+        return replace(op, fill=op.fill - 128)
+    return op
 
 
 def _signed_quant(quant: Quant) -> Quant:

@@ -24,6 +24,7 @@ from vitral.compiler.ir.ops import (
     MaxPool,
     Op,
     Patches,
+    Pick,
     Quantize,
     Requantizing,
     Reshape,
@@ -328,6 +329,14 @@ def _transpose(writer: StepWriter, op: Transpose) -> None:
     writer.step(op, "transpose", op.inputs, perm=op.perm)
 
 
+def _pick(writer: StepWriter, op: Pick) -> None:
+    type_ = writer.graph.types[op.output]
+    fill = float(op.fill) if type_.dtype == "float32" else int(op.fill)
+    arrays = {f"indices{axis}": index for axis, index in zip(op.axes, op.indices, strict=True)}
+    exact = type_.dtype != "float32"
+    writer.step(op, "pick", op.inputs, arrays=dict(arrays), exact=exact, axes=op.axes, fill=fill)
+
+
 def _patches(writer: StepWriter, op: Patches) -> None:
     writer.step(
         op,
@@ -363,5 +372,6 @@ _WRITERS: dict[type[Op], Callable[[StepWriter, Any], None]] = {
     Reshape: _reshape,
     Transpose: _transpose,
     Patches: _patches,
+    Pick: _pick,
     FloatOp: _float,
 }

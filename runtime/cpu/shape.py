@@ -27,6 +27,15 @@ def _concat(*arrays: Array, axis: int) -> Array:
     return np.concatenate(arrays, axis=axis)
 
 
+def _pick(x: Array, *indices: Array, axes: Sequence[int], fill: float) -> Array:
+    """Elements by index along each of `axes`; index -1 is `fill`."""
+    for axis, index in zip(axes, indices, strict=True):
+        x = np.take(x, np.maximum(index, 0), axis=axis)
+        if index.min() < 0:
+            x[(slice(None),) * axis + (index < 0,)] = fill
+    return x
+
+
 def _binary_table(a: Array, b: Array, table: Array) -> npt.NDArray[np.int8]:
     """table[a + 128, b + 128] with broadcasting; `table` is int8 (256, 256)."""
     by_byte = np.roll(table, (128, 128), axis=(0, 1)).reshape(-1)
@@ -39,6 +48,8 @@ OPERATORS = {
     "reshape": _reshape,
     "transpose": _transpose,
     "concat": _concat,
+    "pick": _pick,
     "binary_table": _binary_table,
 }
-"""constant(array), reshape(x), transpose(x), concat(*x) and binary_table(a, b, table)."""
+"""constant(array), reshape(x), transpose(x), concat(*x), pick(x, *indices) and
+binary_table(a, b, table)."""

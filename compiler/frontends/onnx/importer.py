@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from vitral.compiler.frontends.onnx import conv, elementwise, matmul, pool, qdq, shape
+from vitral.compiler.frontends.onnx import conv, elementwise, matmul, pool, qdq, regions, shape
 from vitral.compiler.frontends.onnx.builder import Builder
 from vitral.compiler.frontends.onnx.fold import constant_node, fold_node
 from vitral.compiler.frontends.onnx.model import Model, Node, Source, load_model
@@ -16,13 +16,14 @@ from vitral.errors import CompileError
 
 __all__ = ["OPERATORS", "import_onnx"]
 
-OPERATORS: dict[tuple[str, str], Callable[[Scope], Symbol]] = {
+OPERATORS: dict[tuple[str, str], Callable[[Scope], Symbol | tuple[Symbol, ...]]] = {
     **qdq.OPERATORS,
     **conv.OPERATORS,
     **matmul.OPERATORS,
     **pool.OPERATORS,
     **elementwise.OPERATORS,
     **shape.OPERATORS,
+    **regions.OPERATORS,
 }
 """(domain, operator) to its import function."""
 
@@ -62,7 +63,9 @@ def _import_node(model: Model, node: Node, symbols: dict[str, Symbol], builder: 
             f"operator {node.domain or 'ai.onnx'}::{node.op} is not supported;"
             f" tensor {node.outputs[0]!r} needs it"
         )
-    symbols[node.outputs[0]] = operator(scope)
+    found = operator(scope)
+    results = found if isinstance(found, tuple) else (found,)
+    symbols.update(zip(node.outputs, results, strict=False))
 
 
 def _arguments(

@@ -19,7 +19,7 @@ from vitral.compiler.frontends.onnx.symbols import (
 )
 from vitral.compiler.ir.ops import Concat
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "moved"]
 
 Shape = tuple[int, ...]
 
@@ -93,7 +93,7 @@ def _axes(scope: Scope) -> list[int] | None:
 
 
 def _viewed(scope: Scope, shape: Shape) -> Symbol:
-    return _moved(
+    return moved(
         scope,
         lambda array: array.reshape(shape),
         lambda tensor, name: scope.reshape(tensor, shape, name),
@@ -109,19 +109,22 @@ def _transpose(scope: Scope) -> Symbol:
     if isinstance(symbol, ConstReal) and symbol.quant.axis is not None:
         quant = replace(symbol.quant, axis=perm.index(symbol.quant.axis))
         return ConstReal(codes=symbol.codes.transpose(perm), quant=quant)
-    return _moved(
+    return moved(
         scope,
         lambda array: array.transpose(perm),
         lambda tensor, name: scope.transpose(tensor, perm, name),
     )
 
 
-def _moved(
+def moved(
     scope: Scope,
     move_array: Callable[[npt.NDArray], npt.NDArray],
     move_tensor: Callable[[Tensor, str], Tensor],
 ) -> Symbol:
-    """A pending result is computed first; a per-axis constant becomes plain float32."""
+    """The symbol of argument 0 with its elements moved, as constants or by `move_tensor`.
+
+    A pending result is computed first; a per-axis constant becomes plain float32.
+    """
     symbol = scope.need(0)
     if isinstance(symbol, Const):
         return Const(array=move_array(symbol.array))
