@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +10,10 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+from vitral.bench.layers import RESNET18
 from vitral.errors import VitralError
 from vitral.zoo import NETWORKS, build, sample_input
+from vitral.zoo.__main__ import main as command
 
 PUBLISHED = {
     "resnet18": 1_814_073_344,
@@ -115,6 +118,21 @@ def test_weights_of_a_layer_differ_from_channel_to_channel_in_scale() -> None:
     values = onnx.numpy_helper.to_array(scales)
     assert values.shape == (128,)
     assert values.max() > 1.3 * values.min()
+
+
+def test_the_page_names_every_network_with_its_size() -> None:
+    page = Path("docs/zoo.md").read_text()
+    for name, macs in PUBLISHED.items():
+        if name not in ("c1", *RESNET18):
+            assert f"| `{name}` |" in page
+            assert f"| {macs:,} |" in page, name
+
+
+def test_command_writes_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c4.onnx"
+    monkeypatch.setattr("sys.argv", ["zoo", "c4", "--seed", "1", "-o", str(path)])
+    assert command() == 0
+    assert path.read_bytes() == build("c4", 1).SerializeToString()
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
