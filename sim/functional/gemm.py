@@ -4,9 +4,9 @@ from llvmlite import ir
 
 from vitral.config import CoreConfig
 from vitral.isa import InstructionSet
-from vitral.sim.functional.emit import I32, I64, Code, Value, Var
+from vitral.sim.functional.emit import I32, I64, Code, Value
 from vitral.sim.functional.loops import Loops
-from vitral.sim.functional.product import Tile
+from vitral.sim.functional.product import Sums, Tile
 from vitral.sim.functional.rows import ROW_WORDS, Groups
 
 __all__ = ["emit_gemm"]
@@ -36,7 +36,7 @@ def emit_gemm(module: ir.Module, config: CoreConfig, isa: InstructionSet, extens
         code.ret(0)
     with code.loop(groups.count_out.get()) as i, code.loop(groups.count_in.get()) as j:
         groups.fill(i, j)
-        blocks.run(code, groups.size, loops.offset("wgt", i, j))
+        blocks.run(code, groups, loops.offset("wgt", i, j))
     code.ret(0)
     return code
 
@@ -78,17 +78,18 @@ def _overwrite(code: Code, loops: Loops, tile: Tile) -> None:
         dst, src, wgt = (
             loops.operand(word, name) + loops.offset(name, i, j) for name in ("dst", "src", "wgt")
         )
-        sums = [Var(code, tile.zero) for _ in range(tile.vectors)]
-        tile.multiply([sums], [tile.inp_of(src)], tile.wgt_of(wgt))
-        acc = tile.acc_of(dst)
-        for number, value in enumerate(sums):
-            acc[number] = value.get()
+        acc, sums = [tile.acc_of(dst)], Sums(tile, 1)
+        sums.open(acc, code.number(0).ne(0))
+        sums.add([tile.inp_of(src)], tile.wgt_of(wgt))
+        sums.close(acc)
 
 
 class _Blocks:
     """Functions for several sizes, each of which computes that many adjacent rows of a group.
 
-    ``block(context, low, high, first row, weights)``; sums stay in registers while dst repeats.
+    ``block(context, low, high, first row, weights, times, src step, wgt step)`` computes the
+    micro-ops `times` times, with indices that grow by these steps. Sums stay in registers while
+    dst repeats.
     """
 
     def __init__(
@@ -100,12 +101,13 @@ class _Blocks:
         self.extensions = extensions
         self.functions = {size: self._function(size) for size in self._sizes()}
 
-    def run(self, code: Code, rows: Value, weights: Value) -> None:
+    def run(self, code: Code, groups: Groups, weights: Value) -> None:
         """All rows of a group: as many as possible in blocks of the largest size, and so on."""
         row = code.var(0)
+        rest = [weights, groups.sum_count.get(), *(var.get() for var in groups.summed.values())]
         for size, function in self.functions.items():
-            with code.repeat(lambda size=size: row.get() + size <= rows):
-                code.call(function, *code.arguments(), row.get(), weights)
+            with code.repeat(lambda size=size: row.get() + size <= groups.size):
+                code.call(function, *code.arguments(), row.get(), *rest)
                 row.add(size)
 
     def _sizes(self) -> list[int]:
@@ -117,34 +119,33 @@ class _Blocks:
         return sorted({most, max(1, most * 2 // 3), max(1, most // 3), 1}, reverse=True)
 
     def _function(self, size: int) -> Code:
-        code = Code(self.module, f"gemm_{size}", 5)
+        code = Code(self.module, f"gemm_{size}", 8)
         loops = Loops(code, self.config, self.isa.gemm, self.isa.gemm_uop)
-        *_, first, weights = code.arguments()
+        *_, first, weights, times, src_step, wgt_step = code.arguments()
         tile = Tile(code, loops.context, self.config, self.extensions)
         table = loops.context.memory("rows", I64) + first * ROW_WORDS
         dst = [table[n * ROW_WORDS] for n in range(size)]
         rows = [tile.inp_of(table[n * ROW_WORDS + 1]) for n in range(size)]
-        sums = [[Var(code, tile.zero) for _ in range(tile.vectors)] for _ in range(size)]
-        position, more = code.var(0), code.var(0)
-        with code.repeat(lambda: position.get() < loops.count):
-            current = loops.operand(loops.uop(position.get()), "dst")
+        sums = Sums(tile, size)
+        start, position, more = code.var(0), code.var(0), code.var(0)
+        with code.repeat(lambda: start.get() < loops.count):
+            current = loops.operand(loops.uop(start.get()), "dst")
             accs = [tile.acc_of(current + offset) for offset in dst]
-            for each, acc in zip(sums, accs, strict=True):
-                for number, value in enumerate(each):
-                    value.set(loops.fields["overwrite"].eq(0).where(acc[number], 0))
-            more.set(1)
-            with code.repeat(lambda: more.get().ne(0)):
-                word = loops.uop(position.get())
-                src = tile.inp_words(loops.operand(word, "src"))
-                wgt = tile.wgt_of(loops.operand(word, "wgt") + weights)
-                tile.multiply(sums, [row + src for row in rows], wgt)
-                position.add(1)
-                left = position.get() < loops.count
-                following = loops.uop(left.where(position.get(), 0))
-                same = loops.operand(following, "dst").eq(current)
-                more.set((left & same).zext(I64))
-            for each, acc in zip(sums, accs, strict=True):
-                for number, value in enumerate(each):
-                    acc[number] = value.get()
+            sums.open(accs, loops.fields["overwrite"].eq(0))
+            with code.loop(times) as time:
+                position.set(start.get())
+                more.set(1)
+                with code.repeat(lambda: more.get().ne(0)):
+                    word = loops.uop(position.get())
+                    src = tile.inp_words(loops.operand(word, "src") + time * src_step)
+                    wgt = loops.operand(word, "wgt") + time * wgt_step + weights
+                    sums.add([row + src for row in rows], tile.wgt_of(wgt))
+                    position.add(1)
+                    left = position.get() < loops.count
+                    following = loops.uop(left.where(position.get(), 0))
+                    same = loops.operand(following, "dst").eq(current)
+                    more.set((left & same).zext(I64))
+            start.set(position.get())
+            sums.close(accs)
         code.ret(0)
         return code

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import platform
 import tempfile
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int64
@@ -15,11 +16,13 @@ from vitral.config import CoreConfig
 from vitral.sim.functional.extensions import EXTENSIONS
 from vitral.sim.functional.words import ENTRY
 
-__all__ = ["Native", "cache_folder", "host_extensions", "load"]
+__all__ = ["Native", "assembly", "cache_folder", "host_extensions", "load", "usable_extensions"]
 
 SHARED_SOURCES = ("config.py", "encoding.py", "instructions.py", "isa.py")
 SPEED_LEVEL = 3
 DIGEST_BYTES = 32
+TUNING = "-prefer-256-bit,+fast-dpwssd" if platform.machine() == "x86_64" else ""
+"""Kernels want whole registers, and products joined with the addition behind them."""
 
 
 class Native:
@@ -41,10 +44,15 @@ def cache_folder() -> Path | None:
         return None
 
 
+def usable_extensions() -> list[str]:
+    """Those of `EXTENSIONS` that this host has, best first."""
+    features = llvm.get_host_cpu_features()
+    return [e.name for e in EXTENSIONS if e.feature is None or features.get(e.feature)]
+
+
 def host_extensions() -> str:
     """The best of `EXTENSIONS` that this host has."""
-    features = llvm.get_host_cpu_features()
-    return next(e.name for e in EXTENSIONS if features.get(e.name) or e.intrinsic is None)
+    return usable_extensions()[0]
 
 
 @lru_cache(maxsize=16)
@@ -52,7 +60,7 @@ def load(config: CoreConfig, extensions: str) -> Native:
     """Native code of a configuration: from this process, from disk, or compiled now."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    machine = _target_machine()
+    machine = _host_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     code = _object_code(config, extensions, machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
@@ -60,14 +68,23 @@ def load(config: CoreConfig, extensions: str) -> Native:
     return Native(engine, CFUNCTYPE(c_int64, c_int64)(engine.get_function_address(ENTRY)))
 
 
-def _target_machine() -> llvm.TargetMachine:
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512bw"):
-        features["prefer-256-bit"] = False  # the product kernel wants whole registers
+def assembly(config: CoreConfig, extensions: str, cpu: str) -> str:
+    """The code for a processor, by LLVM's name for it, as text."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = _machine(cpu, "")
+    return machine.emit_assembly(_optimised(config, extensions, machine))
+
+
+def _host_machine() -> llvm.TargetMachine:
+    return _machine(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+
+
+def _machine(cpu: str, features: str) -> llvm.TargetMachine:
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=features.flatten(),
+        cpu=cpu,
+        features=",".join(filter(None, (features, TUNING))),
         opt=SPEED_LEVEL,
         codemodel="jitdefault",
         jit=True,
@@ -97,6 +114,10 @@ def _kept(path: Path) -> bytes | None:
 
 
 def _compile(config: CoreConfig, extensions: str, machine: llvm.TargetMachine) -> bytes:
+    return machine.emit_object(_optimised(config, extensions, machine))
+
+
+def _optimised(config: CoreConfig, extensions: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     from vitral.sim.functional.machine import emit_machine  # brings the IR builder along
 
     module = llvm.parse_assembly(str(emit_machine(config, extensions)))
@@ -107,7 +128,7 @@ def _compile(config: CoreConfig, extensions: str, machine: llvm.TargetMachine) -
     tuning.loop_unrolling = False  # kernels are unrolled where it pays; saves a third of the time
     passes = llvm.create_pass_builder(machine, tuning)
     passes.getModulePassManager().run(module, passes)
-    return machine.emit_object(module)
+    return module
 
 
 def _keep(path: Path, code: bytes) -> None:

@@ -25,7 +25,7 @@ def emit_machine(config: CoreConfig, extensions: str) -> ir.Module:
     module = ir.Module(f"vitral_{config.digest[:16]}")
     isa = InstructionSet.of(config)
     locate = emit_locate(module)
-    transfers = Transfers(module, config, isa, locate)
+    transfers = Transfers(module, config, isa, locate, extensions)
     execute = _emit_execute(module, isa, transfers, {
         Opcode.GEMM: emit_gemm(module, config, isa, extensions),
         Opcode.ALU: emit_alu(module, config, isa),

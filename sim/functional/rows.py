@@ -1,10 +1,11 @@
-"""Which iterations of a GEMM are computed together: rows of one group share a weight element.
+"""Which iterations of a GEMM are computed together.
 
-A row is one iteration of the loops that a group spans; all micro-ops are computed for it. Rows
-have different dst at any one micro-op, so that their sums are of different elements.
+A row is one iteration of the loops that a group spans; rows of a group share the weights and have
+different dst at any one micro-op, so that their sums are of different elements. Each row may sum
+over the other loop, where that does not change dst. All micro-ops are computed for it.
 """
 
-from vitral.sim.functional.emit import I64, Code, Ptr, Value
+from vitral.sim.functional.emit import I64, Code, Ptr, Value, Var
 from vitral.sim.functional.loops import Loops
 
 __all__ = ["ROW_WORDS", "Groups"]
@@ -16,10 +17,12 @@ _NAMES = ("dst", "src", "wgt")
 
 
 class Groups:
-    """Chooses which of the two loops a group spans, at run time.
+    """Chooses what becomes of the two loops, at run time.
 
-    Both, where weights are the same in both and dst is different in all iterations; else one
-    that has these properties; else none, and every iteration is a group of one row.
+    A loop goes over the rows of a group, when weights are the same and dst is not, or is the one
+    that each row sums over, when dst is the same, or else goes over groups. Both can go over
+    rows when dst is different in all iterations. Overwriting needs the order of the iterations
+    that name one element, so that there are no sums, and the outer loop gives no rows alone.
     """
 
     def __init__(self, code: Code, loops: Loops) -> None:
@@ -29,27 +32,42 @@ class Groups:
         fields = loops.fields
         self.inner, self.outer = code.var(1), code.var(1)
         self.count_out, self.count_in = code.var(fields["iter_out"]), code.var(fields["iter_in"])
+        self.summed = {name: code.var(0) for name in ("src", "wgt")}
+        self.sum_count = code.var(1)
         self._choose()
 
     def _choose(self) -> None:
-        """Takes the loops that a group spans out of those over groups."""
         code, fields = self.code, self.loops.fields
         out, in_ = fields["iter_out"], fields["iter_in"]
         far, near = fields["dst_factor_out"], fields["dst_factor_in"]
-        shared_out = out.eq(1) | (fields["wgt_factor_out"].eq(0) & far.ne(0))
-        shared_in = in_.eq(1) | (fields["wgt_factor_in"].eq(0) & near.ne(0))
+        rows_out = out.eq(1) | (fields["wgt_factor_out"].eq(0) & far.ne(0))
+        rows_in = in_.eq(1) | (fields["wgt_factor_in"].eq(0) & near.ne(0))
         nested = out.eq(1) | in_.eq(1) | (far >= near * in_) | (near >= far * out)
-        in_order = fields["overwrite"].eq(0)
-        with code.choose(shared_in) as (inner, not_inner):
+        adds = fields["overwrite"].eq(0)
+        with code.choose(rows_in) as (inner, not_inner):
             with inner:
-                self.inner.set(in_)
-                self.count_in.set(1)
-                with code.when(shared_out & nested):
-                    self.outer.set(out)
-                    self.count_out.set(1)
-            with not_inner, code.when(shared_out & in_order):
-                self.outer.set(out)
-                self.count_out.set(1)
+                self._take(self.inner, "in")
+                with code.choose(rows_out & nested) as (both, one):
+                    with both:
+                        self._take(self.outer, "out")
+                    with one, code.when(far.eq(0) & adds):
+                        self._sum("out")
+            with not_inner:
+                with code.when(rows_out & adds):
+                    self._take(self.outer, "out")
+                with code.when(near.eq(0) & adds):
+                    self._sum("in")
+
+    def _take(self, rows: Var, loop: str) -> None:
+        """Rows go over a loop, which then does not go over groups."""
+        rows.set(self.loops.fields[f"iter_{loop}"])
+        {"out": self.count_out, "in": self.count_in}[loop].set(1)
+
+    def _sum(self, loop: str) -> None:
+        """Each row sums over a loop."""
+        self._take(self.sum_count, loop)
+        for name, step in self.summed.items():
+            step.set(self.loops.fields[f"{name}_factor_{loop}"])
 
     @property
     def size(self) -> Value:

@@ -42,6 +42,17 @@ _GIVEN = [
     )
 ]
 """Words that differ between runs."""
+_MEMORY_IDS = tuple(Memory)
+_RESULTS = [
+    slot(name)
+    for name in (
+        "cause",
+        "index",
+        "finished",
+        "insns",
+        *(f"token_{giver.name}_{taker.name}" for giver, taker in TOKENS),
+    )
+]
 
 
 class FunctionalSimulator:
@@ -77,8 +88,10 @@ class FunctionalSimulator:
         """
         if not launch.insn_count:
             return Outcome(Cause.EMPTY_PROGRAM, 0)
-        memories = self.onchip if onchip is None else onchip
-        memories.check(self.config)
+        memories = self.onchip
+        if onchip is not None:
+            onchip.check(self.config)
+            memories = onchip
         arrays = [np.ascontiguousarray(getattr(memories, name)) for name in _MEMORIES]
         words = self._context(launch, dram, arrays)
         self.native.run(words.ctypes.data)
@@ -111,7 +124,7 @@ class FunctionalSimulator:
             launch.insn_base,
             launch.insn_count,
             int(launch.profile),
-            *(launch.base(memory) for memory in Memory),
+            *(launch.bases.get(memory, 0) for memory in _MEMORY_IDS),
             *(array.ctypes.data for array in arrays),
         ]
         words = self._words.copy()
@@ -119,11 +132,11 @@ class FunctionalSimulator:
         return words
 
     def _outcome(self, launch: Launch, words: npt.NDArray[np.int64]) -> Outcome:
-        cause, finished, insns = (int(words[slot(n)]) for n in ("cause", "finished", "insns"))
+        cause, index, finished, insns, *tokens = words[_RESULTS].tolist()
         if cause:
-            return Outcome(Cause(cause), int(words[slot("index")]), insns=insns)
+            return Outcome(Cause(cause), index, insns=insns)
         if finished != RUNNING:
-            left = any(words[slot(f"token_{giver.name}_{taker.name}")] for giver, taker in TOKENS)
+            left = any(tokens)
             return Outcome(
                 *((Cause.TOKENS_LEFT, finished) if left else (Cause.NONE, 0)), insns=insns
             )

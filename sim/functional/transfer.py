@@ -44,14 +44,19 @@ class Transfers:
     """Emits one function per memory: ``f(context, low, high)`` returns a cause, 0 when done."""
 
     def __init__(
-        self, module: ir.Module, config: CoreConfig, isa: InstructionSet, locate: Code
+        self,
+        module: ir.Module,
+        config: CoreConfig,
+        isa: InstructionSet,
+        locate: Code,
+        extensions: str,
     ) -> None:
         self.module = module
         self.config = config
         self.layout = config.layout
         self.isa = isa
         self.locate = locate
-        self.shadow = Shadow(module, config)
+        self.shadow = Shadow(module, config, extensions)
         self.fill = _emit_fill(module)
         self.loads = {memory: self._load(memory) for memory in Memory if memory is not Memory.OUT}
         self.store_narrow = self._store(Memory.OUT)

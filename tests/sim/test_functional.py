@@ -1,6 +1,8 @@
 """The native simulator equals the reference, with every vector extension, and keeps its code."""
 
 import os
+import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ from vitral.sim.functional.extensions import EXTENSIONS
 from vitral.sim.reference import Reference
 
 NAMES = [extension.name for extension in EXTENSIONS]
-AVAILABLE = NAMES[NAMES.index(jit.host_extensions()) :]
+AVAILABLE = jit.usable_extensions()
 PER_CONFIG = 30
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,6 +49,32 @@ def test_2000_random_programs() -> None:
     configs = list(CONFIGS.values())
     for seed in range(2000):
         agree(configs[seed % len(configs)], seed)
+
+
+HOSTS = [
+    ("icelake-server", "avx512vnni", "vpdpbusd", "zmm"),
+    ("icelake-server", "avx512bw", "vpdpwssd", "zmm"),
+    ("skylake-avx512", "avx512bw", "vpmaddwd", "zmm"),
+    ("alderlake", "avxvnni", "vpdpbusd", "ymm"),
+    ("haswell", "avx2", "vpmaddwd", "ymm"),
+    ("x86-64", "sse2", "pmaddwd", "xmm"),
+]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="code for x86")
+@pytest.mark.parametrize(("cpu", "extensions", "instruction", "register"), HOSTS)
+def test_products_use_the_best_instruction_of_a_host(
+    cpu: str, extensions: str, instruction: str, register: str
+) -> None:
+    """One of it per group of inputs and vector of outputs, in the kernel of most rows."""
+    config = CoreConfig()
+    text = jit.assembly(config, extensions, cpu)
+    kernels = re.findall(r"^gemm_(\d+):(.*?)func_end", text, re.S | re.M)
+    rows, body = max((int(rows), body) for rows, body in kernels)
+    chosen = next(e for e in EXTENSIONS if e.name == extensions)
+    products = [line for line in body.splitlines() if instruction in line]
+    assert len(products) == rows * (config.block // chosen.lanes) * (config.block // chosen.depth)
+    assert all(register in line for line in products)
 
 
 @pytest.fixture

@@ -52,6 +52,13 @@ FORMS = {
     "everything in one sum": ((3, 5), (0, 0), (1, 4), (2, 1)),
     "interleaved sums": ((4, 6), (1, 1), (2, 1), (0, 1)),
     "sources repeat": ((2, 8), (8, 1), (0, 0), (1, 0)),
+    "rows outside, sums inside": ((13, 3), (1, 0), (1, 13), (0, 1)),
+    "rows inside, sums outside": ((3, 15), (0, 1), (15, 1), (1, 0)),
+    "rows in both, the outer ones nearer": ((3, 5), (1, 3), (1, 3), (0, 0)),
+    "rows that meet between the loops": ((3, 4), (2, 1), (3, 1), (0, 0)),
+    "many rows with micro-ops far apart": ((1, 23), (0, 5), (0, 1), (0, 0)),
+    "weights of their own": ((3, 4), (4, 1), (1, 1), (4, 1)),
+    "sums in both": ((3, 4), (0, 0), (4, 1), (4, 1)),
 }
 
 
