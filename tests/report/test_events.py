@@ -1,6 +1,7 @@
 """The trace of a run: complete, consistent with the run, and in the form that viewers take."""
 
 import json
+import re
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ from digits import INT8_MODEL
 
 import vitral
 from vitral.cli import main
+from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 from vitral.isa import Stage
 from vitral.program import MemoryModel, WaitReason
@@ -19,6 +21,7 @@ from vitral.report import trace_events, write_gtkwave
 from vitral.report.memory_map import KINDS, memory_map
 from vitral.report.programs import instruction_texts, layer_spans
 from vitral.report.run import ReportRun, record_run, sample_feeds, stage_shares
+from vitral.sim.rtl.emit import emit_verilog
 
 Event = dict[str, Any]
 
@@ -172,3 +175,21 @@ def test_gtkwave_file_names_the_waveform_and_signals_in_groups(
     assert "core.vitral_core.core.registers.compute_state[31:0]" in lines
     assert "core.vitral_core.m_axi_rdata[63:0]" in lines
     assert "core.vitral_core.m_axi_bvalid" in lines
+
+
+def test_gtkwave_file_names_signals_that_the_core_has(tmp_path: Path) -> None:
+    """Of the top module and the register file, with their widths."""
+    config = CoreConfig()
+    verilog = emit_verilog(config)
+    waveform = tmp_path / "w.fst"
+    waveform.write_bytes(b"123")
+    text = write_gtkwave(waveform, config).read_text()
+    signal = r"^core\.vitral_core\.(core\.registers\.)?(\w+)(\[\d+:0\])?$"
+    names = re.findall(signal, text, re.MULTILINE)
+    assert len(names) > 25
+    for inside, name, width in names:
+        module = r"\\vitral_core\.core\.registers" if inside else "vitral_core"
+        body = re.search(rf"^module {module} ?\(.*?^endmodule", verilog, re.MULTILINE | re.DOTALL)
+        assert body, module
+        port = rf"^  (input|output) {re.escape(width) + ' ' if width else ''}{name};"
+        assert re.search(port, body[0], re.MULTILINE), f"{module} {name}{width}"
