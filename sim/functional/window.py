@@ -9,7 +9,7 @@ from llvmlite import ir
 from vitral.config import CoreConfig
 from vitral.isa import WINDOW_FIELDS, InstructionSet
 from vitral.sim.functional.decode import field_of
-from vitral.sim.functional.emit import I8, I32, Code, Ptr, Value, vector
+from vitral.sim.functional.emit import I8, I16, I32, Code, Ptr, Value, vector
 from vitral.sim.functional.loops import Loops
 
 __all__ = ["emit_window"]
@@ -92,8 +92,10 @@ class _Lanes:
         return best.sext(self.wide)
 
     def products(self, place: _Place, b: int, taps: int) -> Value:
+        """Each product fits int16, their sum does not."""
+        half = vector(I16, self.block)
         one, *others = [
-            place.inp[self.step * tap + b].sext(self.wide) * place.wgt[tap].sext(self.wide)
+            (place.inp[self.step * tap + b].sext(half) * place.wgt[tap].sext(half)).sext(self.wide)
             for tap in range(taps)
         ]
         for other in others:
