@@ -6,13 +6,10 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from vitral import zoo
-from vitral.bench.networks import bench_network, sample_feeds
+from vitral.bench.networks import Compiled, bench_network, compile_network
 from vitral.bench.result import BenchResult
-from vitral.compiler.pipeline import compile
 from vitral.config import CoreConfig
 from vitral.program import MemoryModel
-from vitral.runtime.module import Module
 from vitral.runtime.packing import pack_tensor, packed_bytes
 from vitral.runtime.session import Session
 
@@ -37,55 +34,53 @@ def bench_first_layer(
     options: dict[str, Any],
 ) -> BenchResult:
     """The layout with the fewest cycles, and beside it what each layout costs core and host."""
-    results = {
-        layout: bench_network(
-            NAME,
-            device,
-            config=config,
-            memory=memory,
-            repeat=repeat,
-            options=options,
-            host_layout=layout,
+    arguments = {"memory": memory, "repeat": repeat, "options": options}
+    results: list[BenchResult] = []
+    variants: list[dict[str, Any]] = []
+    for layout, meaning in LAYOUTS.items():
+        compiled = compile_network(NAME, config, host_layout=layout)
+        result = bench_network(compiled, device, **arguments)
+        results.append(result)
+        variants.append(
+            {
+                "layout": layout,
+                "meaning": meaning,
+                "cycles": result.total_cycles,
+                "predicted_cycles": result.layers[0].predicted,
+                "match": result.match,
+                **_host_cost(compiled),
+            }
         )
-        for layout in LAYOUTS
-    }
-    variants = [
-        {
-            "layout": layout,
-            "meaning": LAYOUTS[layout],
-            "cycles": result.total_cycles,
-            "predicted_cycles": result.layers[0].predicted,
-            "match": result.match,
-            **_host_cost(config, layout),
-        }
-        for layout, result in results.items()
-    ]
-    best = min(results.values(), key=lambda result: result.layers[0].predicted or 0)
-    match = all(result.match for result in results.values())
-    layers = tuple(replace(layer, match=layer.match and match) for layer in best.layers)
+    best = min(results, key=lambda result: result.layers[0].profile.cycles or _predicted(result))
+    match = all(result.match for result in results)
+    layers = tuple(replace(layer, match=match) for layer in best.layers)
     return replace(best, layers=layers, notes={**best.notes, "variants": variants})
 
 
-def _host_cost(config: CoreConfig, layout: str) -> dict[str, Any]:
+def _predicted(result: BenchResult) -> int:
+    return result.layers[0].predicted or 0
+
+
+def _host_cost(compiled: Compiled) -> dict[str, Any]:
     """Bytes that the host writes for the core, and seconds that this takes, from int8 pixels."""
-    module = compile(zoo.build(NAME), target=config, host_layout=layout)
-    tensor = module.segments[0].inputs[0]
-    size = packed_bytes(tensor, config)
-    pixels = module.outputs[0].shape[2] * module.outputs[0].shape[3]
+    module = compiled.module
+    size = packed_bytes(module.segments[0].inputs[0], module.config)
+    _, _, height, width = module.outputs[0].shape
     return {
         "host_bytes": size,
-        "host_bytes_per_output_pixel": size / pixels,
-        "host_s": _host_seconds(module),
+        "host_bytes_per_output_pixel": size / (height * width),
+        "host_s": _host_seconds(compiled),
     }
 
 
-def _host_seconds(module: Module) -> float:
+def _host_seconds(compiled: Compiled) -> float:
     """Median time of laying an image out and writing it in the core's form."""
+    module = compiled.module
     tensor = module.segments[0].inputs[0]
     with Session(module, "fsim") as session:
 
         def once() -> float:
-            session.run(None, sample_feeds(module, 1))
+            session.run(None, compiled.feeds)
             steps = [step for step in session.profile() if step.op == "patches"]
             if steps:
                 return steps[0].seconds

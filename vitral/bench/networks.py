@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from vitral.runtime.module import Module
 from vitral.runtime.profile import LayerProfile
 from vitral.runtime.session import Session
 
-__all__ = ["bench_network", "sample_feeds"]
+__all__ = ["Compiled", "bench_network", "compile_network", "sample_feeds"]
 
 CHECKERS = {"fsim": "reference"}
 """Device to compare with, where it is not fsim."""
@@ -26,18 +28,31 @@ MEMORY = "the accelerator's memory"
 Values = Mapping[str, npt.NDArray]
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """A network of the zoo as a module, and what compiling it took."""
+
+    name: str
+    module: Module
+    cost: CompileCost
+    feeds: Values
+
+
+def compile_network(
+    name: str, config: CoreConfig, *, host_layout: str = "auto", seed: int = 0
+) -> Compiled:
+    """Build and compile a network, with an image for it; `host_layout` as `compile` takes it."""
+    model = zoo.build(name, seed)
+    start = time.process_time()
+    module = compile(model, target=config, host_layout=host_layout)
+    cost = CompileCost(time.process_time() - start, _workload_seconds())
+    return Compiled(name, module, cost, sample_feeds(module, seed + 1))
+
+
 def bench_network(
-    name: str,
-    device: str,
-    *,
-    config: CoreConfig,
-    memory: MemoryModel,
-    repeat: int,
-    options: dict[str, Any],
-    host_layout: str = "auto",
-    seed: int = 0,
+    compiled: Compiled, device: str, *, memory: MemoryModel, repeat: int, options: dict[str, Any]
 ) -> BenchResult:
-    """Compile a network of the zoo, run it `repeat` times, and compare every byte.
+    """Run a network `repeat` times, and compare every byte.
 
     What is compared is all that passes between steps, the network's outputs among it, and the
     whole memory of the accelerator afterwards, with what layers inside a program left there.
@@ -46,14 +61,8 @@ def bench_network(
     ----------
     options : dict
         Of the device, as `Session` takes them.
-    host_layout : str
-        How the host lays the image out, as `compile` takes it.
     """
-    model = zoo.build(name, seed)
-    start = time.process_time()
-    module = compile(model, target=config, host_layout=host_layout)
-    cost = CompileCost(time.process_time() - start, numpy_workload())
-    feeds = sample_feeds(module, seed + 1)
+    module, feeds = compiled.module, compiled.feeds
     checker = CHECKERS.get(device, "fsim")
     wanted = _tensors(module, checker, feeds)
     matches, seconds = [], 0.0
@@ -66,20 +75,26 @@ def bench_network(
             seconds += sum(layer.seconds for layer in profile if layer.device != "cpu")
     layers = [layer for layer in profile if layer.device != "cpu"]
     return BenchResult(
-        network=name,
+        network=compiled.name,
         device=device,
         layers=tuple(
             BenchLayer(layer, all(matches), seconds / len(layers), predicted=cycles)
             for layer, cycles in zip(layers, predicted_cycles(module, memory), strict=True)
         ),
         host=tuple(layer for layer in profile if layer.device == "cpu"),
-        config=config,
+        config=module.config,
         memory=memory,
         repeat=repeat,
         checked_by=checker,
-        compiling=cost,
+        compiling=compiled.cost,
         notes={"programs": len(module.segments)},
     )
+
+
+@cache
+def _workload_seconds() -> float:
+    """`numpy_workload`, once per process."""
+    return numpy_workload()
 
 
 def sample_feeds(module: Module, seed: int) -> dict[str, npt.NDArray]:

@@ -55,14 +55,13 @@ def run_bench(
     options = {"memory_model": memory, "max_cycles": max_cycles} if device == "tsim" else {}
     if name in GROUPS or name in RESNET18:
         return _bench_layers(name, device, config, memory, repeat, options)
-    from vitral.bench.networks import bench_network
+    from vitral.bench.first_layer import bench_first_layer
+    from vitral.bench.networks import bench_network, compile_network
 
-    arguments = {"config": config, "memory": memory, "repeat": repeat, "options": options}
+    arguments = {"memory": memory, "repeat": repeat, "options": options}
     if name == FIRST_LAYER:
-        from vitral.bench.first_layer import bench_first_layer
-
-        return bench_first_layer(device, **arguments)
-    return bench_network(name, device, **arguments)
+        return bench_first_layer(device, config=config, **arguments)
+    return bench_network(compile_network(name, config), device, **arguments)
 
 
 def _bench_layers(
