@@ -1,12 +1,12 @@
 """The compute stage: takes instructions in order, runs them, and moves their tokens."""
 
-from amaranth.hdl import Elaboratable, Module, Mux, ResetInserter, Signal, Value
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from vitral.config import CoreConfig
 from vitral.hw.core.acc import AccRead
-from vitral.hw.core.decode import select
+from vitral.hw.core.decode import field_of, select
 from vitral.hw.core.execute import Execute
 from vitral.hw.core.interfaces import (
     INDEX_BITS,
@@ -21,8 +21,17 @@ from vitral.hw.core.interfaces import (
     WritePort,
 )
 from vitral.hw.core.loops import Unit
+from vitral.hw.core.operands import TAPS
 from vitral.hw.core.retire import Completion, Retirement
-from vitral.isa import UOP_BITS, InstructionSet, Memory, Opcode, Profile
+from vitral.isa import (
+    UOP_BITS,
+    WINDOW_FIELDS,
+    ConfigRegister,
+    InstructionSet,
+    Memory,
+    Opcode,
+    Profile,
+)
 
 __all__ = ["ComputeStage", "FLIGHTS"]
 
@@ -32,22 +41,23 @@ FLIGHTS = 8
 _DECODED = data.StructLayout(
     {
         **dict.fromkeys(("pop_prev", "pop_next", "push_prev", "push_next", "tokens"), 1),
-        **dict.fromkeys(("is_loop", "is_load", "is_config", "is_finish"), 1),
+        **dict.fromkeys(("is_loop", "is_load", "is_config", "is_window", "is_finish"), 1),
         "value": 32,
     }
 )
 
 
 class ComputeStage(wiring.Component):
-    """Executes GEMM, ALU, LOAD UOP / ACC / ACC_8BIT, CONFIG of this stage, and FINISH.
+    """Executes GEMM, WINDOW, ALU, LOAD UOP / ACC / ACC_8BIT, CONFIG of this stage, and FINISH.
 
     An instruction is begun when it is at the head of `insn`, its tokens are there, and
 
-    * GEMM, ALU: no LOAD is under way, and the sequencer takes it, which is while the one before
+    * GEMM, WINDOW, ALU: no LOAD is under way, and the sequencer takes it, which is while the one before
       drains;
     * LOAD of ACC: the units are idle; of micro-ops: the sequencer is, or reads others;
     * FINISH: all before it have retired and `others_idle`;
-    * a CONFIG, or a LOAD of nothing: at once.
+    * CONFIG of the window: no element is on its way to the units;
+    * another CONFIG, or a LOAD of nothing: at once.
 
     Instructions retire, and push their tokens, in order, when their last write is in ACC; FINISH
     then pulses `finished`. A LOAD's data come back through `acc_write`. `clear` drops all
@@ -66,7 +76,7 @@ class ComputeStage(wiring.Component):
                 "uop_read": Out(ReadPort(address_bits=layout.uop_index_bits, data_bits=UOP_BITS)),
                 "inp_read": Out(
                     ReadPort(address_bits=layout.inp_index_bits, data_bits=8 * layout.inp_bytes)
-                ),
+                ).array(TAPS),
                 "wgt_read": Out(
                     ReadPort(address_bits=layout.wgt_index_bits, data_bits=8 * layout.wgt_bytes)
                 ),
@@ -96,8 +106,10 @@ class ComputeStage(wiring.Component):
         m = Module()
         m.submodules.execute = execute = Execute(self.config)
         m.submodules.retirement = retirement = Retirement(FLIGHTS)
-        for name in ("uop_read", "inp_read", "wgt_read", "fault"):
+        for name in ("uop_read", "wgt_read", "fault"):
             connect(m, getattr(execute, name), flipped(getattr(self, name)))
+        for ours, its in zip(self.inp_read, execute.inp_read, strict=True):
+            connect(m, its, flipped(ours))
         connect(m, flipped(self.acc_write), execute.load)
         connect(m, flipped(self.acc_read), execute.store)
         m.d.comb += [
@@ -113,7 +125,7 @@ class ComputeStage(wiring.Component):
         self._begin(m, insn, execute, retirement, loading, begin)
         m.d.comb += self.load_done.ready.eq(1)
         with m.If(begin & insn.is_config):
-            m.d.sync += self.pad_acc.eq(insn.value)
+            self._configure(m, insn, execute)
 
         m.d.comb += [
             retirement.completed.eq(execute.retired | (self.load_done.valid << 1)),
@@ -131,17 +143,39 @@ class ComputeStage(wiring.Component):
         opcode = select(word, isa.finish, "opcode")
         for name in ("pop_prev", "pop_next", "push_prev", "push_next"):
             m.d.comb += insn[name].eq(select(word, isa.finish, name))
+        window = ConfigRegister.WINDOW & isa.configure["register"].range[1]
         nothing = (select(word, isa.load, "x_size") == 0) | (select(word, isa.load, "y_size") == 0)
         m.d.comb += [
-            insn.is_loop.eq((opcode == Opcode.GEMM) | (opcode == Opcode.ALU)),
+            insn.is_loop.eq(
+                (opcode == Opcode.GEMM) | (opcode == Opcode.ALU) | (opcode == Opcode.WINDOW)
+            ),
             insn.is_load.eq((opcode == Opcode.LOAD) & ~nothing),
             insn.is_config.eq(opcode == Opcode.CONFIG),
+            insn.is_window.eq(
+                (opcode == Opcode.CONFIG)
+                & (select(word, isa.configure, "register") == window)
+            ),
             insn.is_finish.eq(opcode == Opcode.FINISH),
             insn.value.eq(select(word, isa.configure, "value")),
             insn.tokens.eq(
                 (~insn.pop_prev | self.prev.available) & (~insn.pop_next | self.next.available)
             ),
         ]
+
+    def _configure(self, m: Module, insn: data.View, execute: Execute) -> None:
+        """Writes the register that the CONFIG at the head names."""
+        window = Signal(execute.window.shape())
+        extra_taps = field_of(insn.value, WINDOW_FIELDS["extra_taps"])
+        distance = Cat(Const(1, 1), field_of(insn.value, WINDOW_FIELDS["half_step"]))
+        m.d.comb += execute.window.eq(window)
+        with m.If(insn.is_window):
+            m.d.sync += [
+                window.extra_taps.eq(extra_taps),
+                window.distance.eq(distance),
+                window.reach.eq(extra_taps * distance),
+            ]
+        with m.Else():
+            m.d.sync += self.pad_acc.eq(insn.value)
 
     def _begin(
         self,
@@ -169,6 +203,8 @@ class ComputeStage(wiring.Component):
             m.d.comb += self.load_command.valid.eq(offered & free)
         with m.Elif(insn.is_finish):
             m.d.comb += able.eq(self.others_idle & ~retirement.valid)
+        with m.Elif(insn.is_window):
+            m.d.comb += able.eq(execute.waiting)
         with m.Else():
             m.d.comb += able.eq(1)
 
@@ -198,16 +234,21 @@ class ComputeStage(wiring.Component):
 
     def _fill_loop(self, m: Module, command: data.View) -> None:
         isa, word = InstructionSet.of(self.config), self.insn.payload.word
-        gemm = select(word, isa.gemm, "opcode") == Opcode.GEMM
+        opcode = select(word, isa.gemm, "opcode")
+        alu, window = opcode == Opcode.ALU, opcode == Opcode.WINDOW
         for name, _ in command.shape():
             if name == "index":
                 value: Value = self.insn.payload.index
             elif name == "unit":
-                value = Mux(gemm, Unit.GEMM, Unit.ALU)
+                value = Mux(alu, Unit.ALU, Mux(window, Unit.WINDOW, Unit.GEMM))
+            elif name == "reset":
+                value = select(word, isa.gemm, name) & ~window
+            elif name == "maximum":
+                value = select(word, isa.window, name) & window
             elif name == "overwrite":
                 value = select(word, isa.gemm, name) & (self.profile == Profile.VITRAL)
             elif name in isa.gemm and name in isa.alu:
-                value = Mux(gemm, select(word, isa.gemm, name), select(word, isa.alu, name))
+                value = Mux(alu, select(word, isa.alu, name), select(word, isa.gemm, name))
             else:
                 value = select(word, isa.gemm if name in isa.gemm else isa.alu, name)
             m.d.comb += command[name].eq(value)

@@ -24,6 +24,7 @@ from vitral.hw.core.fetch import Fetch
 from vitral.hw.core.interfaces import Wait
 from vitral.hw.core.load import LoadStage
 from vitral.hw.core.load_engine import LoadEngine
+from vitral.hw.core.operands import TAPS
 from vitral.hw.core.queue import InsnQueue
 from vitral.hw.core.scratchpad import Scratchpad
 from vitral.hw.core.status import Status
@@ -158,9 +159,11 @@ class Core(wiring.Component):
                     write = getattr(engine, f"write_{memory.name.lower()}")
                     wiring.connect(m, write, parts.pads[memory].write)
         wiring.connect(m, parts.engines["acc_engine"].write_acc, parts.compute.acc_write)
-        for memory in (Memory.UOP, Memory.INP, Memory.WGT):
+        for memory in (Memory.UOP, Memory.WGT):
             read = getattr(parts.compute, f"{memory.name.lower()}_read")
             wiring.connect(m, read, parts.pads[memory].read)
+        for read, port in zip(parts.compute.inp_read, parts.pads[Memory.INP].read, strict=True):
+            wiring.connect(m, read, port)
         wiring.connect(m, parts.store.param_read, parts.pads[Memory.PARAM].read)
         wiring.connect(m, parts.store.acc_read, parts.compute.acc_read)
 
@@ -341,6 +344,7 @@ class _Parts:
                 element_bytes=getattr(layout, f"{memory.name.lower()}_bytes"),
                 depth=getattr(layout, f"{memory.name.lower()}_depth"),
                 beat_bytes=layout.beat_bytes,
+                reads=TAPS if memory is Memory.INP else 1,
             )
             for memory in SCRATCHPADS
         }

@@ -1,4 +1,4 @@
-"""Runs GEMM and ALU instructions: the sequencer, both units and the memory they work on."""
+"""Runs GEMM, WINDOW and ALU: the sequencer, both units and the memory they work on."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
@@ -9,7 +9,8 @@ from vitral.hw.core.acc import AccMemory, AccRead, AccWrite
 from vitral.hw.core.alu import Alu
 from vitral.hw.core.gemm import Gemm
 from vitral.hw.core.interfaces import Fault, ReadPort, WritePort
-from vitral.hw.core.loops import Sequencer, Unit, loop_layout
+from vitral.hw.core.loops import Sequencer, Unit, loop_layout, window_layout
+from vitral.hw.core.operands import TAPS
 from vitral.isa import UOP_BITS
 
 __all__ = ["Execute"]
@@ -21,7 +22,8 @@ class Execute(wiring.Component):
     The units take turns: an element for one waits until the other is empty, so each finds ACC as
     the elements before it left it. Commands for the same unit follow each other without a gap.
     With `reading`, micro-ops from `uop_bgn` to before `uop_end` are still to be read. The user
-    keeps writes, here and to the micro-ops, away from what is in use.
+    keeps writes, here and to the micro-ops, away from what is in use, and changes `window` only
+    while `waiting`: no element is on its way to the units.
     """
 
     def __init__(self, config: CoreConfig) -> None:
@@ -31,9 +33,10 @@ class Execute(wiring.Component):
             {
                 "command": In(stream.Signature(loop_layout(config))),
                 "uop_read": Out(ReadPort(address_bits=layout.uop_index_bits, data_bits=UOP_BITS)),
+                "window": In(window_layout(config)),
                 "inp_read": Out(
                     ReadPort(address_bits=layout.inp_index_bits, data_bits=8 * layout.inp_bytes)
-                ),
+                ).array(TAPS),
                 "wgt_read": Out(
                     ReadPort(address_bits=layout.wgt_index_bits, data_bits=8 * layout.wgt_bytes)
                 ),
@@ -47,6 +50,7 @@ class Execute(wiring.Component):
                 "store": In(AccRead(config)),
                 "retired": Out(1),
                 "idle": Out(1),
+                "waiting": Out(1),
                 "reading": Out(1),
                 "uop_bgn": Out(layout.uop_index_bits),
                 "uop_end": Out(layout.uop_index_bits + 1),
@@ -64,12 +68,19 @@ class Execute(wiring.Component):
         m.submodules.acc = acc = AccMemory(self.config)
         connect(m, flipped(self.command), sequencer.command)
         connect(m, sequencer.uop_read, flipped(self.uop_read))
-        connect(m, gemm.inp_read, flipped(self.inp_read))
+        for ours, its in zip(self.inp_read, gemm.inp_read, strict=True):
+            connect(m, its, flipped(ours))
         connect(m, gemm.wgt_read, flipped(self.wgt_read))
         connect(m, sequencer.fault, flipped(self.fault))
         connect(m, flipped(self.load), acc.load)
         connect(m, flipped(self.store), acc.store)
         connect(m, alu.src_read, acc.src)
+
+        m.d.comb += [
+            sequencer.reach.eq(self.window.reach),
+            gemm.extra_taps.eq(self.window.extra_taps),
+            gemm.distance.eq(self.window.distance),
+        ]
 
         # Elements go to their unit once the other one is empty.
         element, unit = sequencer.element, Signal(Unit)
@@ -98,11 +109,12 @@ class Execute(wiring.Component):
             _use(m, acc, alu.dst_read, alu.acc_write)
         m.d.comb += [
             self.retired.eq(gemm.retired | alu.retired),
+            self.waiting.eq(sequencer.idle),
             self.reading.eq(sequencer.reading),
             self.uop_bgn.eq(sequencer.uop_bgn),
             self.uop_end.eq(sequencer.uop_end),
             self.idle.eq(sequencer.idle & gemm.idle & alu.idle),
-            self.gemm_active.eq(gemm.inp_read.en),
+            self.gemm_active.eq(gemm.inp_read[0].en),
             self.alu_active.eq(alu.element.valid & alu.element.ready),
         ]
         return m

@@ -1,4 +1,4 @@
-"""The micro-op sequencer: turns a GEMM or ALU instruction into one element operation per cycle."""
+"""The micro-op sequencer: turns GEMM, WINDOW and ALU into one element operation per cycle."""
 
 from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
@@ -7,19 +7,31 @@ from amaranth.lib.wiring import In, Out
 from vitral.config import CoreConfig
 from vitral.hw.core.decode import select
 from vitral.hw.core.interfaces import INDEX_BITS, Fault, ReadPort
-from vitral.isa import ITER_BITS, UOP_BITS, Cause, InstructionSet
+from vitral.isa import ITER_BITS, UOP_BITS, WINDOW_FIELDS, Cause, InstructionSet
 
-__all__ = ["OPERANDS", "Sequencer", "Unit", "element_layout", "loop_layout", "operand_bits"]
+__all__ = [
+    "OPERANDS",
+    "REACH_BITS",
+    "Sequencer",
+    "Unit",
+    "element_layout",
+    "loop_layout",
+    "operand_bits",
+    "window_layout",
+]
 
 OPERANDS = ("dst", "src", "wgt")
+REACH_BITS = WINDOW_FIELDS["half_step"].width + 1 + WINDOW_FIELDS["extra_taps"].width
+"""Width of the distance from a window's first input to its last, in elements."""
 
 
 class Unit(enum.Enum, shape=2):
-    """Who executes an element operation. NONE only carries `last` along."""
+    """What an element operation is. NONE only carries `last` along; GEMM's unit executes windows."""
 
     NONE = 0
     GEMM = 1
     ALU = 2
+    WINDOW = 3
 
 
 def operand_bits(config: CoreConfig) -> dict[str, int]:
@@ -33,13 +45,22 @@ def operand_bits(config: CoreConfig) -> dict[str, int]:
 
 
 def _operation() -> dict[str, ShapeLike]:
-    return {"unit": Unit, "reset": 1, "overwrite": 1, "alu_opcode": 3, "use_imm": 1, "imm": 16}
+    return {
+        "unit": Unit,
+        "reset": 1,
+        "maximum": 1,
+        "overwrite": 1,
+        "alu_opcode": 3,
+        "use_imm": 1,
+        "imm": 16,
+    }
 
 
 def loop_layout(config: CoreConfig) -> data.StructLayout:
     """An instruction as the sequencer takes it: names as in the instruction set.
 
-    With unit NONE, the loops are not looked at. `imm` holds the immediate's 16 bits.
+    With unit NONE, the loops are not looked at. `reset` is GEMM's, `maximum` WINDOW's. `imm` holds
+    the immediate's 16 bits.
     """
     bits = operand_bits(config)
     factors = {f"{name}_factor_{loop}": bits[name] for name in OPERANDS for loop in ("out", "in")}
@@ -53,6 +74,17 @@ def loop_layout(config: CoreConfig) -> data.StructLayout:
             "iter_out": ITER_BITS,
             "iter_in": ITER_BITS,
             **factors,
+        }
+    )
+
+
+def window_layout(config: CoreConfig) -> data.StructLayout:
+    """A window's inputs: those beyond the first, the distance between two, and of the last one."""
+    return data.StructLayout(
+        {
+            "extra_taps": WINDOW_FIELDS["extra_taps"].width,
+            "distance": config.layout.inp_index_bits,
+            "reach": REACH_BITS,
         }
     )
 
@@ -75,6 +107,7 @@ class Sequencer(wiring.Component):
     NONE with `last`, which keeps instructions in order. With `reading`, micro-ops from `uop_bgn`
     to before `uop_end` are still to be read. An index past its memory raises `fault`
     instead of the element, for good; operands that an operation does not look at are unchecked.
+    A window's last input is element src + `reach`; `reach` changes only while `idle`.
     """
 
     def __init__(self, config: CoreConfig) -> None:
@@ -86,6 +119,7 @@ class Sequencer(wiring.Component):
                 "uop_read": Out(
                     ReadPort(address_bits=config.layout.uop_index_bits, data_bits=UOP_BITS)
                 ),
+                "reach": In(REACH_BITS),
                 "idle": Out(1),
                 "reading": Out(1),
                 "uop_bgn": Out(config.layout.uop_index_bits),
@@ -191,8 +225,8 @@ class Sequencer(wiring.Component):
         """Drives the element's indices; returns whether one that is looked at is too large."""
         layout, isa = self.config.layout, InstructionSet.of(self.config)
         element, word = self.element.payload, self.uop_read.data
-        gemm = now.unit == Unit.GEMM
-        src = Mux(gemm, select(word, isa.gemm_uop, "src"), select(word, isa.alu_uop, "src"))
+        alu, window = now.unit == Unit.ALU, now.unit == Unit.WINDOW
+        src = Mux(alu, select(word, isa.alu_uop, "src"), select(word, isa.gemm_uop, "src"))
         terms = {
             "dst": select(word, isa.gemm_uop, "dst"),
             "src": src,
@@ -202,12 +236,12 @@ class Sequencer(wiring.Component):
         for n, term in terms.items():
             sums[n] = Signal(len(held[n]), name=f"{n}_sum")
             m.d.comb += [sums[n].eq(_saturating(held[n], term)), element[n].eq(sums[n])]
-        past_inp = sums["src"][layout.inp_index_bits :].any()
+        past_inp = (sums["src"] + Mux(window, self.reach, 0))[layout.inp_index_bits :].any()
         past_acc = sums["src"][layout.acc_index_bits :].any()
         return sums["dst"][-1] | Mux(
-            gemm,
-            ~now.reset & (past_inp | sums["wgt"][-1]),
+            alu,
             ~now.use_imm & past_acc,
+            ~now.reset & (past_inp | (~now.maximum & sums["wgt"][-1])),
         )
 
 

@@ -1,23 +1,35 @@
-"""The multiplier array: one tile product, batch x block dot products of length block, per cycle."""
+"""The multiplier array: one tile product or window per cycle."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitral.config import CoreConfig
+from vitral.hw.core.operands import TAPS, Operands
 
 __all__ = ["MacArray"]
 
 LANE = 32
+BYTE = 8
 
 
 class MacArray(wiring.Component):
-    """``dot[b][o] = sum over i of inp[b][i] * wgt[o][i]``, exact in int32.
+    """Exact int32 sums of int8 products, or the largest inputs of a window.
 
-    With `load`, operands enter their registers; with `multiply` in a later cycle, their products
-    enter `dot`, or 0 with `zero`. Registers hold otherwise, so an idle array neither toggles nor
-    costs simulation time. `inp` is int8 (batch, block), `wgt` int8 (block out, block in), `dot`
-    int32 (batch, block), first element in the low bits.
+    ::
+
+        tile     dot[b][o] = sum over i of tap[0][b][i] * wgt[o][i]
+        window   dot[b][l] = sum over t of tap[t][b][l] * wgt[t][l]
+        maximum  dot[b][l] = largest of tap[t][b][l]
+
+    With `load`, operands enter their registers, those of a window with `window`; with `multiply` in
+    a later cycle, their result enters `dot`: the largest with `maximum`, 0 with `zero`, else the
+    sum. Registers hold otherwise, so an idle array neither toggles nor costs simulation time.
+
+    `tap` has the input elements, int8 (batch, block); a tile looks at the first one only, and bit
+    t - 1 of `more` says whether tap t > 0 counts. `maximum` also comes with `load`. `wgt` is int8
+    (block, block), `dot` int32 (batch, block), lane by lane, elsewhere the first lane in the low
+    bits.
     """
 
     def __init__(self, config: CoreConfig) -> None:
@@ -25,42 +37,56 @@ class MacArray(wiring.Component):
         layout = config.layout
         super().__init__(
             {
-                "inp": In(8 * layout.inp_bytes),
+                "tap": In(8 * layout.inp_bytes).array(TAPS),
                 "wgt": In(8 * layout.wgt_bytes),
+                "more": In(TAPS - 1),
                 "load": In(1),
+                "window": In(1),
+                "load_maximum": In(1),
                 "multiply": In(1),
+                "maximum": In(1),
                 "zero": In(1),
-                "dot": Out(8 * layout.acc_bytes),
+                "dot": Out(LANE).array(config.batch * config.block),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        batch, row_bits = self.config.batch, 8 * self.config.block
-        inp = Signal.like(self.inp, name="inp_operands", reset_less=True)
-        wgt = Signal.like(self.wgt, name="wgt_operands", reset_less=True)
+        operands = Operands(self.config, sharing=1)
         with m.If(self.load):
-            m.d.sync += [inp.eq(self.inp), wgt.eq(self.wgt)]
+            with m.If(self.window):
+                operands.load_window(m, self._counting_taps(), self.wgt)
+            with m.Else():
+                operands.load_tile(m, self.tap[0], self.wgt)
 
-        dot = Signal.like(self.dot, name="dots", reset_less=True)
-        sums = Cat(
-            _dot(inp.word_select(b, row_bits), wgt.word_select(o, row_bits))
-            for b in range(batch)
-            for o in range(self.config.block)
-        )
+        outputs = [(b, o) for b in range(self.config.batch) for o in range(self.config.block)]
+        dots = [Signal(LANE, name=f"dot_{b}_{o}", reset_less=True) for b, o in outputs]
         with m.If(self.multiply):
-            m.d.sync += dot.eq(Mux(self.zero, 0, sums))
-        m.d.comb += self.dot.eq(dot)
+            with m.If(self.zero):
+                m.d.sync += [dot.eq(0) for dot in dots]
+            with m.Elif(self.maximum):
+                for dot, (b, o) in zip(dots, outputs, strict=True):
+                    m.d.sync += dot.eq(_largest(operands.taps(b, o)))
+            with m.Else():
+                for dot, (b, o) in zip(dots, outputs, strict=True):
+                    m.d.sync += dot.eq(_dot(operands.left(b, o), operands.right(o)))
+        m.d.comb += [port.eq(dot) for port, dot in zip(self.dot, dots, strict=True)]
         return m
+
+    def _counting_taps(self) -> list[Value]:
+        """The taps; one that does not count is 0, or with `load_maximum` the first."""
+        first = self.tap[0]
+        spare = Mux(self.load_maximum, first, 0)
+        return [first, *(Mux(self.more[n], tap, spare) for n, tap in enumerate(self.tap[1:]))]
 
 
 def _dot(left: Value, right: Value) -> Value:
     """The sum of the products of int8 lanes, 32 bits."""
     total: Value = Const(0, signed(LANE))
-    for n in range(0, len(left), 8):
-        product = _extended(left[n:][:8]) * _extended(right[n:][:8])
+    for n in range(0, len(left), BYTE):
+        product = _extended(left[n:][:BYTE]) * _extended(right[n:][:BYTE])
         total = (total + product)[:LANE].as_signed()
-    return total.as_unsigned()
+    return total
 
 
 def _extended(byte: Value) -> Value:
@@ -68,3 +94,12 @@ def _extended(byte: Value) -> Value:
     # Amaranth writes a sum with 0 as an addition, which synthesis drops, but a mere extension
     # as eight copies of the sign bit, which Verilator puts together one by one.
     return (byte.as_signed() + Const(0, signed(15)))[:16].as_signed()
+
+
+def _largest(lanes: list[Value]) -> Value:
+    """The largest of int8 lanes."""
+    largest = lanes[0].as_signed()
+    for lane in lanes[1:]:
+        other = lane.as_signed()
+        largest = Mux(largest < other, other, largest)
+    return largest

@@ -1,12 +1,14 @@
-"""On-chip memories that are filled a bus beat at a time and read an element at a time.
+"""On-chip memories that are filled a bus beat at a time and read by elements.
 
-Elements and beats are powers of two in bytes, and either may be the larger one:
+An element is a memory row, its first byte in the lowest bits. Elements lie in turn in as many
+banks as are needed for what happens in one cycle, element e in bank ``e % banks``, row
+``e // banks``:
 
-* *wide* elements (>= a beat): one memory of element-wide rows, written beat by beat. Instance
-  `memory`, row e holds element e, its first byte in the lowest bits.
-* *narrow* elements (< a beat): as many banks as a beat has elements, so that a beat lands at any
-  element position in one cycle. Instances `lane0`, `lane1`, ...; element e lies in lane
-  ``e % lanes``, row ``e // lanes``.
+* a beat of several *narrow* elements lands at any element position: a bank for each of them;
+  *wide* elements (>= a beat) are written beat by beat and need one bank;
+* several elements are read at once, as long as they lie in different banks.
+
+Instances are `lane0`, `lane1`, ..., or `memory` when there is only one.
 """
 
 from dataclasses import dataclass
@@ -100,79 +102,102 @@ class BeatWritePort(wiring.Signature):
 
 
 class Scratchpad(wiring.Component):
-    """1R1W memory; a read of an element that is written in the same cycle gives the old one.
+    """Memory of elements; a read of one that is written in the same cycle gives the old one.
+
+    Parameters
+    ----------
+    reads : int
+        Elements read at once; the user sees to it that they lie in different banks.
 
     Ports
     -----
     write
         `BeatWritePort`; takes effect at the end of the cycle.
     read
-        `ReadPort` of one element, latency one cycle, data holds.
+        `ReadPort` of one element, or an array of `reads` of them; latency one cycle. Data hold
+        until the next read of their bank.
 
     Attributes
     ----------
     memories : tuple of Memory
-        The arrays behind it (one, or one per lane), for simulators.
+        The banks, for simulators.
     """
 
-    def __init__(self, *, element_bytes: int, depth: int, beat_bytes: int) -> None:
+    def __init__(
+        self, *, element_bytes: int, depth: int, beat_bytes: int, reads: int = 1
+    ) -> None:
         self.geometry = Geometry(element_bytes=element_bytes, depth=depth, beat_bytes=beat_bytes)
-        geometry = self.geometry
+        self._reads = reads
+        banks = max(self._columns, reads)
         bits = element_bytes * 8
         self.memories = tuple(
-            Memory(shape=unsigned(bits), depth=geometry.rows, init=[])
-            for _ in range(1 if geometry.wide else geometry.lanes)
+            Memory(shape=unsigned(bits), depth=max(2, depth // banks), init=[])
+            for _ in range(banks)
         )
+        port = In(ReadPort(address_bits=_log2(depth), data_bits=bits))
         super().__init__(
             {
                 "write": In(BeatWritePort(self.geometry)),
-                "read": In(ReadPort(address_bits=_log2(depth), data_bits=bits)),
+                "read": port if reads == 1 else port.array(reads),
             }
         )
 
+    @property
+    def _columns(self) -> int:
+        """Elements that a beat may write at once."""
+        return 1 if self.geometry.wide else self.geometry.lanes
+
     def elaborate(self, platform):
         m = Module()
-        if self.geometry.wide:
-            self._elaborate_wide(m)
+        if len(self.memories) == 1:
+            m.submodules.memory = self.memories[0]
         else:
-            self._elaborate_narrow(m)
+            for number, memory in enumerate(self.memories):
+                m.submodules[f"lane{number}"] = memory
+        for number in range(len(self.memories)):
+            self._write_bank(m, number)
+        self._read_banks(m)
         return m
 
-    def _elaborate_wide(self, m: Module) -> None:
-        geometry = self.geometry
-        m.submodules.memory = memory = self.memories[0]
-        write: MemoryWritePort = memory.write_port(granularity=geometry.beat_bytes * 8)
-        read: MemoryReadPort = memory.read_port()
+    def _write_bank(self, m: Module, number: int) -> None:
+        """Rows of the write port lie in turn in groups of banks, a bank for each column."""
+        geometry, columns = self.geometry, self._columns
+        group, column = divmod(number, columns)
+        group_bits = _log2(len(self.memories) // columns)
+        write: MemoryWritePort = self.memories[number].write_port(
+            granularity=geometry.unit_bytes * 8
+        )
+        row = Signal.like(self.write.row, name=f"row_{number}")
+        here = row[:group_bits] == group
+        if geometry.wide:
+            mask = self.write.mask
+            data = self.write.data.replicate(geometry.lanes)
+            m.d.comb += row.eq(self.write.row)
+        else:
+            mask = self.write.mask[column]
+            data = self.write.data.word_select(column, geometry.element_bytes * 8)
+            m.d.comb += row.eq(Mux(self.write.next[column], self.write.row + 1, self.write.row))
         m.d.comb += [
-            write.en.eq(self.write.mask),
-            write.addr.eq(self.write.row),
-            write.data.eq(self.write.data.replicate(geometry.lanes)),
-            read.en.eq(self.read.en),
-            read.addr.eq(self.read.address),
-            self.read.data.eq(read.data),
+            write.en.eq(Mux(here, mask, 0)),
+            write.addr.eq(row[group_bits:]),
+            write.data.eq(data),
         ]
 
-    def _elaborate_narrow(self, m: Module) -> None:
-        geometry = self.geometry
-        lane_bits = geometry.lane_bits
-        bits = geometry.element_bytes * 8
-        lane = Signal(lane_bits)
-        row = Signal(geometry.row_bits)
-        with m.If(self.read.en):
-            m.d.sync += lane.eq(self.read.address[:lane_bits])
-        m.d.comb += row.eq(self.read.address[lane_bits:])
-
+    def _read_banks(self, m: Module) -> None:
+        bank_bits = _log2(len(self.memories))
+        ports = [self.read] if self._reads == 1 else list(self.read)
         outputs = []
-        for index, memory in enumerate(self.memories):
-            m.submodules[f"lane{index}"] = memory
-            write: MemoryWritePort = memory.write_port()
+        for number, memory in enumerate(self.memories):
             read: MemoryReadPort = memory.read_port()
-            m.d.comb += [
-                write.en.eq(self.write.mask[index]),
-                write.addr.eq(Mux(self.write.next[index], self.write.row + 1, self.write.row)),
-                write.data.eq(self.write.data.word_select(index, bits)),
-                read.en.eq(self.read.en),
-                read.addr.eq(row),
-            ]
+            m.d.comb += [read.en.eq(0), read.addr.eq(ports[0].address[bank_bits:])]
+            for port in ports:
+                with m.If(port.en & (port.address[:bank_bits] == number)):
+                    m.d.comb += [read.en.eq(1), read.addr.eq(port.address[bank_bits:])]
             outputs.append(read.data)
-        m.d.comb += self.read.data.eq(Array(outputs)[lane])
+
+        # Each port's data come from the bank that it read last.
+        for number, port in enumerate(ports):
+            lane = Signal(bank_bits, name=f"lane_{number}")
+            with m.If(port.en):
+                m.d.sync += lane.eq(port.address[:bank_bits])
+            m.d.comb += port.data.eq(Array(outputs)[lane])

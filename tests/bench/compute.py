@@ -63,11 +63,12 @@ class ComputeBench:
         self.latency, self.idle_from, self.watch = latency, idle_from, watch
         isa, layout = InstructionSet.of(config), config.layout
         self.dut = ComputeStage(config)
+        inp = [pack(lanes, 8) for lanes in memories[0]]
         self.top = MemoryBench(
             self.dut,
             [
                 (self.dut.uop_read, 32, [isa.encode_uop(uop) for uop in uops]),
-                (self.dut.inp_read, 8 * layout.inp_bytes, [pack(v, 8) for v in memories[0]]),
+                *((port, 8 * layout.inp_bytes, inp) for port in self.dut.inp_read),
                 (self.dut.wgt_read, 8 * layout.wgt_bytes, [pack(v, 8) for v in memories[1]]),
             ],
         )

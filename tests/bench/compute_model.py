@@ -1,10 +1,10 @@
-"""What GEMM and ALU instructions do to ACC: plain Python over lists of lanes, one by one."""
+"""What GEMM, WINDOW and ALU instructions do to ACC: plain Python over lists of lanes, one by one."""
 
 from collections.abc import Iterator
 
-from vitral.isa import Alu, AluOp, Gemm, Uop
+from vitral.isa import Alu, AluOp, Gemm, Uop, Window
 
-__all__ = ["Lanes", "alu_lane", "run_alu", "run_gemm", "wrap"]
+__all__ = ["Lanes", "alu_lane", "run_alu", "run_gemm", "run_window", "wrap"]
 
 Lanes = list[int]
 
@@ -29,7 +29,7 @@ def alu_lane(op: AluOp, x: int, y: int) -> int:
             return x >> min(y, 31) if y >= 0 else wrap(x << -y) if y > -32 else 0
 
 
-def _steps(insn: Gemm | Alu, uops: list[Uop], *names: str) -> Iterator[tuple[int, ...]]:
+def _steps(insn: Gemm | Window | Alu, uops: list[Uop], *names: str) -> Iterator[tuple[int, ...]]:
     for i in range(insn.iter_out):
         for j in range(insn.iter_in):
             for uop in uops[insn.uop_bgn : insn.uop_end]:
@@ -54,6 +54,31 @@ def run_gemm(
         dots = [sum(a * b for a, b in zip(r, o, strict=True)) for r in rows for o in outs]
         old = [0] * len(dots) if insn.overwrite else acc[dst]
         acc[dst] = [wrap(a + b) for a, b in zip(old, dots, strict=True)]
+
+
+def run_window(
+    insn: Window,
+    uops: list[Uop],
+    inp: list[Lanes],
+    wgt: list[Lanes],
+    acc: list[Lanes],
+    block: int,
+    window: tuple[int, int],
+) -> None:
+    """Updates `acc`, whose lanes are those of `inp`; `window` is (taps, distance)."""
+    taps, distance = window
+    for dst, src, weight in _steps(insn, uops, "dst", "src", "wgt"):
+        inputs = [inp[src + tap * distance] for tap in range(taps)]
+        for lane in range(len(acc[dst])):
+            column = [values[lane] for values in inputs]
+            if insn.maximum:
+                result, combine = max(column), max
+            else:
+                weights = [wgt[weight][tap * block + lane % block] for tap in range(taps)]
+                result = sum(x * w for x, w in zip(column, weights, strict=True))
+                combine = int.__add__
+            old = acc[dst][lane]
+            acc[dst][lane] = result if insn.overwrite else wrap(combine(old, result))
 
 
 def run_alu(insn: Alu, uops: list[Uop], acc: list[Lanes]) -> None:

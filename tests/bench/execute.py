@@ -9,11 +9,11 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator, SimulatorContext
 
-from bench.compute_model import Lanes, run_alu, run_gemm
+from bench.compute_model import Lanes, run_alu, run_gemm, run_window
 from vitral.config import CoreConfig
 from vitral.hw.core.execute import Execute
 from vitral.hw.core.loops import Unit
-from vitral.isa import Alu, Gemm, InstructionSet, Uop
+from vitral.isa import Alu, Gemm, InstructionSet, Uop, Window
 
 __all__ = ["ExecuteBench", "MemoryBench", "Result", "SMALL", "pack", "small_config", "unpack"]
 
@@ -77,10 +77,20 @@ class MemoryBench(Elaboratable):
 
 
 class ExecuteBench:
-    """Random memories of a seed; `run` compares nothing, `expected` is what ACC should be."""
+    """Random memories of a seed; `run` compares nothing, `expected` is what ACC should be.
 
-    def __init__(self, config: CoreConfig, uops: list[Uop], *, seed: int = 1) -> None:
-        self.config, self.uops = config, uops
+    `window` holds the taps of windows and the distance between them.
+    """
+
+    def __init__(
+        self,
+        config: CoreConfig,
+        uops: list[Uop],
+        *,
+        seed: int = 1,
+        window: tuple[int, int] = (1, 1),
+    ) -> None:
+        self.config, self.uops, self.window = config, uops, window
         layout = config.layout
         rng = random.Random(seed)
 
@@ -94,18 +104,20 @@ class ExecuteBench:
         self.wgt = lanes(layout.wgt_depth, layout.wgt_bytes, 8)
         self.acc = lanes(layout.acc_depth, layout.acc_bytes // 4, 32)
 
-    def expected(self, program: Sequence[Gemm | Alu]) -> list[Lanes]:
+    def expected(self, program: Sequence[Gemm | Window | Alu]) -> list[Lanes]:
         acc = [list(lanes) for lanes in self.acc]
         for insn in program:
             if isinstance(insn, Gemm):
                 run_gemm(insn, self.uops, self.inp, self.wgt, acc, self.config.block)
+            elif isinstance(insn, Window):
+                run_window(insn, self.uops, self.inp, self.wgt, acc, self.config.block, self.window)
             else:
                 run_alu(insn, self.uops, acc)
         return acc
 
     def run(
         self,
-        program: Sequence[Gemm | Alu | None],
+        program: Sequence[Gemm | Window | Alu | None],
         *,
         store: Callable[[int], int | None] | None = None,
         load: Callable[[int], tuple[int, Lanes] | None] | None = None,
@@ -120,16 +132,20 @@ class ExecuteBench:
         dut = Execute(self.config)
         alu = any(isinstance(insn, Alu) for insn in program)
         words = [isa.encode_uop(uop, alu=alu and not uop.wgt) for uop in self.uops]
+        inp = [pack(lanes, 8) for lanes in self.inp]
         bench = MemoryBench(
             dut,
             [
                 (dut.uop_read, 32, words),
-                (dut.inp_read, 8 * layout.inp_bytes, [pack(v, 8) for v in self.inp]),
+                *((port, 8 * layout.inp_bytes, inp) for port in dut.inp_read),
                 (dut.wgt_read, 8 * layout.wgt_bytes, [pack(v, 8) for v in self.wgt]),
             ],
         )
 
         async def drive(ctx: SimulatorContext) -> None:
+            taps, distance = self.window
+            window = {"extra_taps": taps - 1, "reach": (taps - 1) * distance}
+            ctx.set(dut.window, window | {"distance": distance % layout.inp_depth})
             for row, lanes in enumerate(self.acc):
                 ctx.set(dut.load.row, row)
                 ctx.set(dut.load.data, pack(lanes, 32))
@@ -154,7 +170,7 @@ class ExecuteBench:
         self,
         ctx: SimulatorContext,
         dut: Execute,
-        program: Sequence[Gemm | Alu | None],
+        program: Sequence[Gemm | Window | Alu | None],
         result: Result,
         store: Callable[[int], int | None] | None,
         load: Callable[[int], tuple[int, Lanes] | None] | None,
@@ -199,14 +215,14 @@ class ExecuteBench:
         ctx.set(dut.load.mask, 0)
 
 
-def _command(insn: Gemm | Alu | None, index: int) -> dict[str, object]:
+def _command(insn: Gemm | Window | Alu | None, index: int) -> dict[str, object]:
     if insn is None:
         return {"index": index, "unit": Unit.NONE}
     values = {
         name: value for name, value in vars(insn).items() if not name.startswith(("pop_", "push_"))
     }
     values["index"] = index
-    values["unit"] = Unit.GEMM if isinstance(insn, Gemm) else Unit.ALU
+    values["unit"] = Unit[type(insn).__name__.upper()]
     if "imm" in values:
         values["imm"] = values["imm"] % (1 << 16)
     return values
