@@ -23,7 +23,7 @@ from vitral.program import Dram, Launch, OnChip
 
 __all__ = ["RTL_WINDOWS", "Program", "generate"]
 
-RTL_WINDOWS = False
+RTL_WINDOWS = True
 """Whether programs for the RTL may have WINDOW instructions."""
 
 
