@@ -52,8 +52,8 @@ class ComputeStage(wiring.Component):
 
     An instruction is begun when it is at the head of `insn`, its tokens are there, and
 
-    * GEMM, WINDOW, ALU: no LOAD is under way, and the sequencer takes it, which is while the one before
-      drains;
+    * GEMM, WINDOW, ALU: no LOAD is under way, and the sequencer takes it, which is while the one
+      before drains;
     * LOAD of ACC: the units are idle; of micro-ops: the sequencer is, or reads others;
     * FINISH: all before it have retired and `others_idle`;
     * CONFIG of the window: no element is on its way to the units;
@@ -152,8 +152,7 @@ class ComputeStage(wiring.Component):
             insn.is_load.eq((opcode == Opcode.LOAD) & ~nothing),
             insn.is_config.eq(opcode == Opcode.CONFIG),
             insn.is_window.eq(
-                (opcode == Opcode.CONFIG)
-                & (select(word, isa.configure, "register") == window)
+                (opcode == Opcode.CONFIG) & (select(word, isa.configure, "register") == window)
             ),
             insn.is_finish.eq(opcode == Opcode.FINISH),
             insn.value.eq(select(word, isa.configure, "value")),

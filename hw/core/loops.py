@@ -26,7 +26,7 @@ REACH_BITS = WINDOW_FIELDS["half_step"].width + 1 + WINDOW_FIELDS["extra_taps"].
 
 
 class Unit(enum.Enum, shape=2):
-    """What an element operation is. NONE only carries `last` along; GEMM's unit executes windows."""
+    """What an element operation is; windows are GEMM's unit's. NONE only carries `last` along."""
 
     NONE = 0
     GEMM = 1

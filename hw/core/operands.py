@@ -1,6 +1,6 @@
 """Operand registers of the multiplier array, which make a window look like a tile product."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from vitral.config import CoreConfig
 from vitral.isa import WINDOW_FIELDS
@@ -16,9 +16,9 @@ BYTE = 8
 class Operands:
     """Registers from which ``dot[b][o] = sum over i of left(b, o)[i] * right(o)[i]``.
 
-    For a tile product, left(b, o) is the input lanes of batch b and right(o) the row o of the weight
-    element. For a window, whose result is ``sum over t of tap[t][b][o] * wgt[t][o]``, taps take the
-    first columns of left(b, o), weights those of right(o), and the other columns are zero.
+    For a tile product, left(b, o) is the input lanes of batch b and right(o) row o of the weight
+    element. For a window, whose result is ``sum over t of tap[t][b][o] * wgt[t][o]``, the taps take
+    the first columns of left(b, o), their weights those of right(o), and the rest is zero.
 
     With `sharing`, rows o, o + block / sharing, ... have the same left operands, so that one
     multiplier can serve them: group g of the rows uses columns ``TAPS * g`` to

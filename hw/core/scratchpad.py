@@ -123,9 +123,7 @@ class Scratchpad(wiring.Component):
         The banks, for simulators.
     """
 
-    def __init__(
-        self, *, element_bytes: int, depth: int, beat_bytes: int, reads: int = 1
-    ) -> None:
+    def __init__(self, *, element_bytes: int, depth: int, beat_bytes: int, reads: int = 1) -> None:
         self.geometry = Geometry(element_bytes=element_bytes, depth=depth, beat_bytes=beat_bytes)
         self._reads = reads
         banks = max(self._columns, reads)

@@ -1,4 +1,4 @@
-"""What GEMM, WINDOW and ALU instructions do to ACC: plain Python over lists of lanes, one by one."""
+"""What GEMM, WINDOW and ALU do to ACC: plain Python over lists of lanes, one by one."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,8 @@
-"""cocotb: GEMM and ALU programs on the compute units, against a model in plain Python."""
+"""cocotb: GEMM, WINDOW and ALU programs on the compute units, against a model in plain Python."""
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import cocotb
@@ -9,33 +10,48 @@ from bench.execute import SMALL, ExecuteBench, pack, unpack
 from cocotb.triggers import RisingEdge
 from cosim.bench import Clocked
 
-from vitral.hw.core.loops import Unit, loop_layout
-from vitral.isa import Alu, AluOp, Gemm, InstructionSet, Uop
+from vitral.hw.core.loops import Unit, loop_layout, window_layout
+from vitral.hw.core.operands import TAPS
+from vitral.isa import Alu, AluOp, Gemm, InstructionSet, Uop, Window
 
 LAYOUT = SMALL.layout
 LANES = LAYOUT.acc_bytes // 4
 LIMIT = 4000
-Program = Sequence[Gemm | Alu]
+Program = Sequence[Gemm | Window | Alu]
 
 
 class Compute(Clocked):
     """Memories behind the read ports, and ACC filled and read through its own ports."""
 
-    def __init__(self, dut: Any, uops: list[Uop], *, alu: bool, seed: int) -> None:
+    def __init__(
+        self,
+        dut: Any,
+        uops: list[Uop],
+        *,
+        alu: bool,
+        seed: int,
+        window: tuple[int, int] = (1, 1),
+    ) -> None:
         super().__init__(dut)
-        self.model = ExecuteBench(SMALL, uops, seed=seed)
+        self.model = ExecuteBench(SMALL, uops, seed=seed, window=window)
+        taps, distance = window
+        values = {"extra_taps": taps - 1, "distance": distance, "reach": (taps - 1) * distance}
+        dut.window.value = window_layout(SMALL).const(values).as_bits()
         self.random = random.Random(seed)
         isa = InstructionSet.of(SMALL)
         words = [isa.encode_uop(uop, alu=alu) for uop in uops]
         for name in ("command_valid", "store_valid", "load_mask"):
             getattr(dut, name).value = 0
-        cocotb.start_soon(self._memory("uop", words))
-        cocotb.start_soon(self._memory("inp", [pack(v, 8) for v in self.model.inp]))
-        cocotb.start_soon(self._memory("wgt", [pack(v, 8) for v in self.model.wgt]))
+        inp = [pack(lanes, 8) for lanes in self.model.inp]
+        cocotb.start_soon(self._memory("uop_read", words))
+        cocotb.start_soon(self._memory("wgt_read", [pack(v, 8) for v in self.model.wgt]))
+        for tap in range(TAPS):
+            cocotb.start_soon(self._memory(f"inp_read_{tap}", inp))
 
-    async def _memory(self, name: str, words: Sequence[int]) -> None:
-        enable, address = (getattr(self.dut, f"{name}_read_{n}") for n in ("en", "address"))
-        data = getattr(self.dut, f"{name}_read_data")
+    async def _memory(self, port: str, words: Sequence[int]) -> None:
+        enable, address, data = (
+            getattr(self.dut, f"{port}_{name}") for name in ("en", "address", "data")
+        )
         while True:
             await RisingEdge(self.dut.aclk)
             if int(enable.value):
@@ -91,12 +107,12 @@ class Compute(Clocked):
         return words[1:]
 
 
-def _command(insn: Gemm | Alu, index: int) -> int:
+def _command(insn: Gemm | Window | Alu, index: int) -> int:
     layout = loop_layout(SMALL)
     values: dict[int | str, Any] = {
         name: int(getattr(insn, name)) for name, _ in layout if hasattr(insn, name)
     }
-    values |= {"index": index, "unit": Unit.GEMM if isinstance(insn, Gemm) else Unit.ALU}
+    values |= {"index": index, "unit": Unit[type(insn).__name__.upper()]}
     if isinstance(insn, Alu):
         values["imm"] = insn.imm % (1 << 16)
     return layout.const(values).as_bits()
@@ -143,6 +159,26 @@ async def gemm_in_any_order(dut: Any, order: tuple[int, ...], reads: float) -> N
         Gemm(uop_bgn=1, uop_end=end, iter_out=1, iter_in=2, overwrite=True, dst_factor_in=1),
         Gemm(uop_bgn=2, uop_end=4, iter_out=1, iter_in=1, reset=True),
         Gemm(uop_end=end, iter_out=1, iter_in=1),
+    ]
+    await bench.run(program, reads=reads)
+
+
+@cocotb.test()
+@cocotb.parametrize(
+    maximum=[False, True], window=[(1, 1), (3, 1), (4, 3), (2, 7)], reads=[0.0, 0.6]
+)
+async def windows(dut: Any, maximum: bool, window: tuple[int, int], reads: float) -> None:
+    """Sums and maxima, combined with ACC and not, among products of tiles."""
+    order = (0, 1, 1, 0, 2, 2, 3)
+    uops = [replace(uop, src=uop.src % 5) for uop in _uops(order, seed=7)]
+    bench = Compute(dut, uops, alu=False, seed=9, window=window)
+    whole = Window(uop_end=len(order), iter_out=1, iter_in=1, maximum=maximum)
+    program = [
+        whole,
+        replace(whole, iter_in=2, dst_factor_in=3, src_factor_in=2, wgt_factor_in=1),
+        Gemm(uop_end=len(order), iter_out=1, iter_in=1),
+        replace(whole, overwrite=True, uop_bgn=1, uop_end=3),
+        whole,
     ]
     await bench.run(program, reads=reads)
 

@@ -18,6 +18,7 @@ from vitral.hw.core.legality import Legality
 from vitral.hw.core.load import LoadStage
 from vitral.hw.core.load_issue import LoadIssue
 from vitral.hw.core.loops import Sequencer
+from vitral.hw.core.mac import MacArray
 from vitral.hw.core.packer import GranulePacker
 from vitral.hw.core.pads import PadFiller
 from vitral.hw.core.retire import Retirement
@@ -146,7 +147,7 @@ MEMORIES = (
         *(ScratchpadSink._write_narrow, "(lane < self.left) & begun", "begun"),
     ),
     _one(
-        *("scratchpad", "a beat across two rows stays in one", Scratchpad._elaborate_narrow),
+        *("scratchpad", "a beat across two rows stays in one", Scratchpad._write_bank),
         *("self.write.row + 1", "self.write.row"),
     ),
     _one(
@@ -157,6 +158,11 @@ MEMORIES = (
     _one(
         *("acc", "a store reads a bank that others read", AccMemory._arbitrate),
         *("~(clash(self.dst, self.store) | clash(self.src, self.store))", "1"),
+    ),
+    _one(
+        *("scratchpad", "data of a read come from the bank that is asked now"),
+        *(Scratchpad._read_banks, "Array(outputs)[lane]"),
+        "Array(outputs)[port.address[:bank_bits]]",
     ),
     Mutant(
         "acc",
@@ -213,6 +219,36 @@ GEMM = (
     _one(
         *("gemm", "goes on when ACC refuses a read", Gemm.elaborate),
         *("~freeze & ~refused", "~freeze"),
+    ),
+)
+
+WINDOW = (
+    _one("window", "taps that are not there count", MacArray._counting_taps, "self.more[n]", "1"),
+    _one(
+        *("window", "a maximum has a tap of 0 more", MacArray._counting_taps),
+        *("Mux(self.load_maximum, first, 0)", "0"),
+    ),
+    _one("window", "maxima are summed up", Gemm._accumulate, "~adding.maximum", "1"),
+    _one(
+        *("window", "a maximum anew is at least 0", Gemm._accumulate),
+        *("base_from == _Base.ZERO", "0"),
+    ),
+    _one("window", "taps are neighbours", Gemm._read, "self.distance << n", "1 << n"),
+    _one(
+        *("window", "the last tap may be past INP", Sequencer._add_offsets),
+        *("Mux(window, self.reach, 0)", "0"),
+    ),
+    _one(
+        *("window", "tile products end as far from the end as windows", Sequencer._add_offsets),
+        *("Mux(window, self.reach, 0)", "self.reach"),
+    ),
+    _one(
+        *("window", "weights of a maximum are checked", Sequencer._add_offsets),
+        *('~now.maximum & sums["wgt"][-1]', 'sums["wgt"][-1]'),
+    ),
+    _one(
+        *("window", "CONFIG changes windows under way", ComputeStage._begin),
+        *("execute.waiting", "1"),
     ),
 )
 
@@ -323,5 +359,5 @@ STORE = (
     ),
 )
 
-MUTANTS = (*BUS, *FETCH, *TOKENS, *LOAD, *MEMORIES, *LOOPS, *GEMM, *ALU, *REQUANT, *STORE)
+MUTANTS = (*BUS, *FETCH, *TOKENS, *LOAD, *MEMORIES, *LOOPS, *GEMM, *WINDOW, *ALU, *REQUANT, *STORE)
 """Every mistake, one after the other; each unit of the core has some."""
