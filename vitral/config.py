@@ -65,6 +65,9 @@ class CoreConfig:
         Bursts in flight at most, each for reads and for writes.
     acc_banks : int
         Banks of the accumulator memory (selected by the top address bits).
+    mac_body : str
+        How int8 products are made: "plain", one per multiplier, which simulates fast, or
+        "packed16", two per DSP48E1 (block 8 or more). Bytes and cycles are the same.
 
     Raises
     ------
@@ -86,6 +89,7 @@ class CoreConfig:
     burst_beats: int = 16
     outstanding: int = 8
     acc_banks: int = 4
+    mac_body: str = "plain"
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -104,6 +108,9 @@ class CoreConfig:
         self._need("burst_beats", self.burst_beats in (2**n for n in range(9)), "2**n, 1..256")
         self._need("outstanding", 1 <= self.outstanding <= 32, "1..32 bursts")
         self._need("acc_banks", self.acc_banks in (1, 2, 4), "1, 2 or 4 banks")
+        self._need("mac_body", self.mac_body in ("plain", "packed16"), '"plain" or "packed16"')
+        if self.mac_body == "packed16" and self.block < 8:
+            raise ConfigError(f"mac_body packed16 needs a block of 8 or more, got {self.block}")
         burst_bytes = self.burst_beats * self.data_bits // 8
         if burst_bytes > 4096:
             raise ConfigError(
@@ -137,7 +144,8 @@ class CoreConfig:
         """SHA-256 (hex) of all that changes what a program means on this core.
 
         Two cores with one digest run the same modules with the same bytes; bus width, burst
-        limit and banking are left out, as they change cycles only.
+        limit and banking are left out, as they change cycles only, and the body of the multipliers,
+        which changes nothing.
         """
         values = asdict(self)
         text = json.dumps({"isa": ISA_VERSION} | {name: values[name] for name in _ARCHITECTURE})
@@ -148,7 +156,7 @@ class CoreConfig:
         """First 32 bits of `digest`, as the core's register shows them."""
         return int(self.digest[:8], 16)
 
-    def to_dict(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, int | str]:
         """Plain values by field name, for JSON."""
         return asdict(self)
 

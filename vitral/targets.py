@@ -1,7 +1,7 @@
 """Cores by name: the simulated default, and one per supported board.
 
 All have the default architecture, so a module compiled for one runs on every other; boards differ
-in their memory port.
+in their memory port, and in how they make products: two per DSP48 on Xilinx devices.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,9 @@ class Target:
     config: CoreConfig
 
 
-_ZYNQ = CoreConfig(data_bits=64, burst_beats=16)
-_ULTRASCALE = CoreConfig(data_bits=128, burst_beats=256, addr_bits=40)
+_ZYNQ = CoreConfig(data_bits=64, burst_beats=16, mac_body="packed16")
+_ULTRASCALE = CoreConfig(data_bits=128, burst_beats=256, addr_bits=40, mac_body="packed16")
+_CYCLONE = CoreConfig(data_bits=64, burst_beats=16)
 
 TARGETS: tuple[Target, ...] = (
     Target("sim", "", "simulators: fsim, tsim", CoreConfig()),
@@ -31,7 +32,7 @@ TARGETS: tuple[Target, ...] = (
     Target("pynq-z2", "xc7z020clg400-1", "AXI3 high-performance port", _ZYNQ),
     Target("ultra96", "xczu3eg-sbva484-1-e", "AXI4 high-performance port", _ULTRASCALE),
     Target("zcu104", "xczu7ev-ffvc1156-2-e", "AXI4 high-performance port", _ULTRASCALE),
-    Target("de10-nano", "5CSEBA6U23I7", "FPGA-to-SDRAM port, bursts of 16", _ZYNQ),
+    Target("de10-nano", "5CSEBA6U23I7", "FPGA-to-SDRAM port, bursts of 16", _CYCLONE),
 )
 
 

@@ -1,16 +1,18 @@
 """The multiplier array: one tile product or window per cycle."""
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
+from itertools import chain
+
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitral.config import CoreConfig
 from vitral.hw.core.operands import TAPS, Operands
+from vitral.hw.core.products import BODIES, Body
 
 __all__ = ["MacArray"]
 
 LANE = 32
-BYTE = 8
 
 
 class MacArray(wiring.Component):
@@ -29,7 +31,7 @@ class MacArray(wiring.Component):
     `tap` has the input elements, int8 (batch, block); a tile looks at the first one only, and bit
     t - 1 of `more` says whether tap t > 0 counts. `maximum` also comes with `load`. `wgt` is int8
     (block, block), `dot` int32 (batch, block), lane by lane, elsewhere the first lane in the low
-    bits.
+    bits. `config.mac_body` says how products are made; it changes neither results nor cycles.
     """
 
     def __init__(self, config: CoreConfig) -> None:
@@ -52,48 +54,45 @@ class MacArray(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        operands = Operands(self.config, sharing=1)
+        config, body = self.config, BODIES[self.config.mac_body]
+        operands = Operands(config, sharing=body.sharing)
         with m.If(self.load):
             with m.If(self.window):
                 operands.load_window(m, self._counting_taps(), self.wgt)
             with m.Else():
                 operands.load_tile(m, self.tap[0], self.wgt)
 
-        outputs = [(b, o) for b in range(self.config.batch) for o in range(self.config.block)]
-        dots = [Signal(LANE, name=f"dot_{b}_{o}", reset_less=True) for b, o in outputs]
+        dots = [
+            [Signal(LANE, name=f"dot_{b}_{o}", reset_less=True) for o in range(config.block)]
+            for b in range(config.batch)
+        ]
         with m.If(self.multiply):
-            with m.If(self.zero):
-                m.d.sync += [dot.eq(0) for dot in dots]
-            with m.Elif(self.maximum):
-                for dot, (b, o) in zip(dots, outputs, strict=True):
-                    m.d.sync += dot.eq(_largest(operands.taps(b, o)))
-            with m.Else():
-                for dot, (b, o) in zip(dots, outputs, strict=True):
-                    m.d.sync += dot.eq(_dot(operands.left(b, o), operands.right(o)))
-        m.d.comb += [port.eq(dot) for port, dot in zip(self.dot, dots, strict=True)]
+            for b, rows in enumerate(dots):
+                self._multiply(m, operands, body, b, rows)
+        m.d.comb += [port.eq(dot) for port, dot in zip(self.dot, chain(*dots), strict=True)]
         return m
+
+    def _multiply(
+        self, m: Module, operands: Operands, body: Body, batch: int, dots: list[Signal]
+    ) -> None:
+        """Assigns the results of one batch."""
+        apart = len(dots) // body.sharing
+        with m.If(self.zero):
+            m.d.sync += [dot.eq(0) for dot in dots]
+        with m.Elif(self.maximum):
+            for o, dot in enumerate(dots):
+                m.d.sync += dot.eq(_largest(operands.taps(batch, o)))
+        with m.Else():
+            for o in range(apart):
+                rights = [operands.right(row) for row in range(o, len(dots), apart)]
+                sums = body.dots(operands.left(batch, o), rights)
+                m.d.sync += [dot.eq(s) for dot, s in zip(dots[o::apart], sums, strict=True)]
 
     def _counting_taps(self) -> list[Value]:
         """The taps; one that does not count is 0, or with `load_maximum` the first."""
         first = self.tap[0]
         spare = Mux(self.load_maximum, first, 0)
         return [first, *(Mux(self.more[n], tap, spare) for n, tap in enumerate(self.tap[1:]))]
-
-
-def _dot(left: Value, right: Value) -> Value:
-    """The sum of the products of int8 lanes, 32 bits."""
-    total: Value = Const(0, signed(LANE))
-    for n in range(0, len(left), BYTE):
-        product = _extended(left[n:][:BYTE]) * _extended(right[n:][:BYTE])
-        total = (total + product)[:LANE].as_signed()
-    return total
-
-
-def _extended(byte: Value) -> Value:
-    # int8 as 16 bits, so that products and sums have the 32 bits that simulators calculate with.
-    # Amaranth writes a sum with 0 as an addition, which synthesis drops, but a mere extension
-    # as eight copies of the sign bit, which Verilator puts together one by one.
-    return (byte.as_signed() + Const(0, signed(15)))[:16].as_signed()
 
 
 def _largest(lanes: list[Value]) -> Value:

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from bench.execute import SMALL, ExecuteBench, small_config
@@ -119,7 +120,7 @@ OVERFLOWS = {
 
 
 @pytest.mark.parametrize(("fields", "window", "legal"), OVERFLOWS.values(), ids=OVERFLOWS)
-def test_index_overflow(fields: dict[str, int], window: tuple[int, int], legal: bool) -> None:
+def test_index_overflow(fields: dict[str, Any], window: tuple[int, int], legal: bool) -> None:
     bench = ExecuteBench(SMALL, [Uop()], window=window)
     program = [Gemm(uop_end=1, iter_out=1, iter_in=1), Window(uop_end=1, iter_out=1, **fields)]
     result = bench.run(program)
