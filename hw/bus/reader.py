@@ -1,6 +1,6 @@
 """Read side of the memory port: several clients share one AXI read channel."""
 
-from amaranth import Array, Module, Mux, Signal
+from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -25,6 +25,8 @@ class Reader(wiring.Component):
         The AXI read channel.
     stop
         While 1, no new burst starts; ARVALID once raised stays until ARREADY.
+    defer
+        While 1, the first client's turn comes only when no other one asks.
     busy
         Bursts are asked for or beats are on their way.
     beat
@@ -39,6 +41,7 @@ class Reader(wiring.Component):
                 "clients": In(ReadClient(config)).array(clients),
                 "channel": Out(ReadChannel(config)),
                 "stop": In(1),
+                "defer": In(1),
                 "busy": Out(1),
                 "beat": Out(1),
             }
@@ -84,13 +87,15 @@ class Reader(wiring.Component):
     def _choose(self, m: Module, last: Signal) -> Signal:
         """The asking client that comes first after the one served last."""
         winner = Signal(range(self._count))
+        asks = [client.request.valid for client in self.clients]
+        asks[0] = asks[0] & ~(self.defer & Cat(asks[1:]).any())
         with m.Switch(last):
             for granted in range(self._count):
                 with m.Case(granted):
                     # Later assignments win: from the lowest priority up.
                     for distance in reversed(range(1, self._count + 1)):
                         index = (granted + distance) % self._count
-                        with m.If(self.clients[index].request.valid):
+                        with m.If(asks[index]):
                             m.d.comb += winner.eq(index)
         return winner
 

@@ -214,6 +214,8 @@ class Core(wiring.Component):
         ar = reader.channel.ar
         m.d.comb += [
             reader.stop.eq(parts.status.stop),
+            # Operands first: fetch would take half of the bursts to fill its queues.
+            reader.defer.eq(parts.queues["compute"].ahead),
             axi.arvalid.eq(ar.valid),
             axi.araddr.eq(ar.p.address),
             axi.arlen.eq(ar.p.len),

@@ -8,7 +8,10 @@ from amaranth.lib.wiring import In, Out
 from vitral.hw.core.interfaces import INDEX_BITS, InsnWord
 from vitral.isa import INSN_BITS
 
-__all__ = ["InsnQueue"]
+__all__ = ["AHEAD", "InsnQueue"]
+
+AHEAD = 32
+"""Instructions that keep a stage busy while others are fetched."""
 
 
 class InsnQueue(wiring.Component):
@@ -22,6 +25,8 @@ class InsnQueue(wiring.Component):
         Streams of `InsnWord`.
     empty
         No instruction is held, at the output or on its way there.
+    ahead
+        At least `AHEAD` instructions are held.
     """
 
     def __init__(self, *, depth: int) -> None:
@@ -31,6 +36,7 @@ class InsnQueue(wiring.Component):
                 "i": In(stream.Signature(InsnWord)),
                 "o": Out(stream.Signature(InsnWord)),
                 "empty": Out(1),
+                "ahead": Out(1),
             }
         )
 
@@ -46,4 +52,5 @@ class InsnQueue(wiring.Component):
             fifo.r_en.eq(self.o.ready),
             self.empty.eq(fifo.level == 0),
         ]
+        m.d.sync += self.ahead.eq(fifo.level >= AHEAD)
         return m

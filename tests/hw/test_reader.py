@@ -22,7 +22,11 @@ def words(address: int, beats: int) -> list[int]:
 
 
 def run(
-    requests: list[list[tuple[int, int]]], *, p: float = 0.0, stop_at: int | None = None
+    requests: list[list[tuple[int, int]]],
+    *,
+    p: float = 0.0,
+    stop_at: int | None = None,
+    defer: bool = False,
 ) -> tuple[list[list[int]], BusLog]:
     """The beats that each client received, and the bus's log."""
     reader = Reader(CONFIG, clients=CLIENTS)
@@ -48,6 +52,7 @@ def run(
         ports = [(client.valid, client.data) for client in reader.clients]
         for cycle in range(6000):
             ctx.set(reader.stop, stop_at is not None and cycle >= stop_at)
+            ctx.set(reader.defer, defer)
             sampled = await ctx.tick().sample(reader.busy, *(s for port in ports for s in port))
             for number in range(CLIENTS):
                 valid, data = sampled[3 + 2 * number : 5 + 2 * number]
@@ -87,6 +92,18 @@ def test_clients_take_turns() -> None:
     owners = [address // 4096 for address, _ in log.bursts]
     for turn in range(6):
         assert sorted(owners[CLIENTS * turn :][:CLIENTS]) == list(range(CLIENTS))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_the_first_client_can_let_the_others_go_first(p: float) -> None:
+    requests = [[(4096 * k + 128 * n, 16) for n in range(6)] for k in range(CLIENTS)]
+    got, log = run(requests, p=p, defer=True)
+    owners = [address // 4096 for address, _ in log.bursts]
+    assert sorted(owners) == sorted(6 * list(range(CLIENTS)))
+    if not p:  # with pauses the others leave gaps; at the very start nobody else asks
+        assert 0 not in owners[1:-6]
+    for number, client in enumerate(requests):
+        assert got[number] == [word for ask in client for word in words(*ask)]
 
 
 def test_stop_lets_no_new_burst_start_and_drains() -> None:
