@@ -124,8 +124,10 @@ class ComputeStage(wiring.Component):
         m.d.comb += loading.eq(loads != 0)
         self._begin(m, insn, execute, retirement, loading, begin)
         m.d.comb += self.load_done.ready.eq(1)
+        window = Signal(execute.window.shape())
+        m.d.comb += execute.window.eq(window)
         with m.If(begin & insn.is_config):
-            self._configure(m, insn, execute)
+            self._configure(m, insn, window)
 
         m.d.comb += [
             retirement.completed.eq(execute.retired | (self.load_done.valid << 1)),
@@ -161,12 +163,10 @@ class ComputeStage(wiring.Component):
             ),
         ]
 
-    def _configure(self, m: Module, insn: data.View, execute: Execute) -> None:
+    def _configure(self, m: Module, insn: data.View, window: data.View) -> None:
         """Writes the register that the CONFIG at the head names."""
-        window = Signal(execute.window.shape())
         extra_taps = field_of(insn.value, WINDOW_FIELDS["extra_taps"])
         distance = Cat(Const(1, 1), field_of(insn.value, WINDOW_FIELDS["half_step"]))
-        m.d.comb += execute.window.eq(window)
         with m.If(insn.is_window):
             m.d.sync += [
                 window.extra_taps.eq(extra_taps),

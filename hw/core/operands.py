@@ -29,13 +29,16 @@ class Operands:
         self._config = config
         self._sharing = sharing
         self._rows = config.block // sharing
-        self._own_columns = TAPS * sharing
-        own, rest = BYTE * self._own_columns, BYTE * (config.block - self._own_columns)
+        own_columns = TAPS * sharing
+        own, rest = BYTE * own_columns, BYTE * (config.block - own_columns)
         self._own = [
             [Signal(own, name=f"own_{b}_{o}", reset_less=True) for o in range(self._rows)]
             for b in range(config.batch)
         ]
-        self._rest = [Signal(rest, name=f"rest_{b}", reset_less=True) for b in range(config.batch)]
+        self._rest = [
+            Signal(rest, name=f"rest_{b}", reset_less=True) if rest else Const(0, 0)
+            for b in range(config.batch)
+        ]
         self._right = [
             Signal(BYTE * config.block, name=f"wgt_{o}", reset_less=True)
             for o in range(config.block)
@@ -61,7 +64,8 @@ class Operands:
         for b, rest in enumerate(self._rest):
             lanes = inp[b * row_bits :][:row_bits]
             m.d.sync += [own.eq(lanes[: len(own)]) for own in self._own[b]]
-            m.d.sync += rest.eq(lanes[row_bits - len(rest) :])
+            if len(rest):
+                m.d.sync += rest.eq(lanes[row_bits - len(rest) :])
         m.d.sync += [row.eq(wgt[o * row_bits :][:row_bits]) for o, row in enumerate(self._right)]
 
     def load_window(self, m: Module, taps: list[Value], wgt: Value) -> None:
@@ -69,7 +73,8 @@ class Operands:
         caller, or are 0."""
         block = self._config.block
         for b, rest in enumerate(self._rest):
-            m.d.sync += rest.eq(0)
+            if len(rest):
+                m.d.sync += rest.eq(0)
             for row, own in enumerate(self._own[b]):
                 outputs = range(row, block, self._rows)
                 m.d.sync += own.eq(Cat(_lane(tap, b * block + o) for o in outputs for tap in taps))

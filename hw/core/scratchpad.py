@@ -194,6 +194,9 @@ class Scratchpad(wiring.Component):
             outputs.append(read.data)
 
         # Each port's data come from the bank that it read last.
+        if not bank_bits:
+            m.d.comb += ports[0].data.eq(outputs[0])
+            return
         for number, port in enumerate(ports):
             lane = Signal(bank_bits, name=f"lane_{number}")
             with m.If(port.en):

@@ -73,9 +73,8 @@ class _Flat(wiring.Component):
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         members: dict[str, wiring.Member] = {"aclk": In(1), "aresetn": In(1)}
-        for path, member in inner.signature.members.flatten():
-            if member.is_port:
-                members["_".join(map(str, path))] = member
+        for path, member, _ in inner.signature.flatten(inner):
+            members["_".join(map(str, path))] = member.flow(member.shape)
         super().__init__(members)
 
     def elaborate(self, platform):

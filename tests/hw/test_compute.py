@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from bench.compute import ComputeBench, Trace
-from bench.compute_model import Lanes, run_gemm
+from bench.compute_model import Lanes, run_gemm, run_window
 from bench.execute import SMALL, ExecuteBench
 
 from vitral.hw.core.interfaces import Wait
@@ -12,6 +12,7 @@ from vitral.isa import (
     Alu,
     AluOp,
     Config,
+    ConfigRegister,
     Finish,
     Gemm,
     Instruction,
@@ -20,8 +21,11 @@ from vitral.isa import (
     Profile,
     Stage,
     Uop,
+    Window,
+    window_value,
 )
 
+WINDOWS = ((4, 3), (1, 1), (3, 1), (2, 5))
 UOPS = [Uop(n, 3 * n % 16, 5 * n % 16) for n in range(8)]
 CONTENTS = ExecuteBench(SMALL, UOPS)
 
@@ -32,6 +36,18 @@ def _bench(**options: Any) -> ComputeBench:
 
 def _gemm(count: int = 1, **fields: Any) -> Gemm:
     return Gemm(uop_end=count, iter_out=1, iter_in=1, **fields)
+
+
+def _window(**fields: Any) -> Window:
+    return Window(uop_end=1, iter_out=1, iter_in=6, src_factor_in=1, **fields)
+
+
+def _register(value: int) -> Config:
+    return Config(
+        stage=Stage.COMPUTE,
+        register=ConfigRegister.WINDOW - 128 * Stage.COMPUTE,
+        value=value,
+    )
 
 
 def _after(old: Lanes, *program: Gemm) -> Lanes:
@@ -123,6 +139,28 @@ def test_loads_follow_each_other() -> None:
     assert trace.begun[1] == trace.begun[0] + 1
     assert trace.begun[2] >= trace.begun[1] + 20
     assert len(trace.given) == 3
+
+
+def test_a_window_uses_what_config_set_before_it() -> None:
+    """Neither those under way nor the pad register change; the next one follows soon."""
+    program = [
+        Load(memory=Memory.ACC, sram_base=0, x_size=8, y_size=1),
+        *(
+            insn
+            for taps, distance in WINDOWS
+            for insn in (_register(window_value(taps, distance)), _window(push_next=True))
+        ),
+    ]
+    trace = _bench(watch=0).run(program)
+    acc = [[0] * SMALL.block for _ in range(32)]
+    expected = []
+    for window in WINDOWS:
+        run_window(_window(), UOPS, CONTENTS.inp, CONTENTS.wgt, acc, SMALL.block, window)
+        expected.append(list(acc[0]))
+    assert list(trace.watched.values()) == expected
+    assert trace.pad_acc == 0
+    gaps = [b - a for a, b in zip(trace.gemm_cycles, trace.gemm_cycles[1:], strict=False)]
+    assert max(gaps) <= 4, "a CONFIG of the window waits for the sequencer only"
 
 
 def test_finish_waits_for_the_other_stages() -> None:

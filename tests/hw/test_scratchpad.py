@@ -81,3 +81,31 @@ def test_data_holds_until_the_next_read(element: int) -> None:
         assert await read(ctx, part, at) == 43
 
     simulate(part, bench)
+
+
+@pytest.mark.parametrize(("element", "beat"), [(16, 8), (16, 16), (8, 8), (4, 8), (4, 16), (2, 16)])
+@pytest.mark.parametrize("distance", [1, 3, 7])
+def test_reads_at_an_odd_distance_are_served_at_once(
+    element: int, beat: int, distance: int
+) -> None:
+    part = Scratchpad(element_bytes=element, depth=64, beat_bytes=beat, reads=4)
+    columns = max(beat // element, 1)
+
+    async def bench(ctx: Any) -> None:
+        for row in range(64 // columns):
+            data = sum((row * columns + n + 1) << 8 * element * n for n in range(columns))
+            mask = (1 << max(columns, element // beat)) - 1
+            if columns > 1:
+                await write(ctx, part, mask=mask, row=row, data=data, next=0)
+            else:
+                await write(ctx, part, mask=mask, row=row, data=data)
+        for first in range(64 - 3 * distance):
+            for number, port in enumerate(part.read):
+                ctx.set(port.en, 1)
+                ctx.set(port.address, first + number * distance)
+            await ctx.tick()
+            for number, port in enumerate(part.read):
+                value = ctx.get(port.data) % (1 << 8 * min(element, beat))
+                assert value == first + number * distance + 1
+
+    simulate(part, bench)
