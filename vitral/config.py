@@ -9,7 +9,7 @@ from vitral.errors import ConfigError
 
 __all__ = ["CoreConfig", "CoreLayout", "ISA_VERSION"]
 
-ISA_VERSION = 1
+ISA_VERSION = 2
 """Number of the Vitral profile; part of the configuration digest."""
 
 INP_BYTES = 1
