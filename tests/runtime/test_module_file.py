@@ -128,7 +128,7 @@ def resealed(change: Callable[[dict], None]) -> bytes:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda header: header["module"].update(isa=2), "instruction set 2, this Vitral has 1"),
+        (lambda header: header["module"].update(isa=1), "instruction set 1, this Vitral has 2"),
         (lambda header: header["module"].pop("steps"), "does not describe a module"),
         (lambda header: header["module"]["config"].update(block=5), "block must be 4, 8, 16 or 32"),
         (lambda header: header["module"].update(digest="0" * 64), "digest"),
