@@ -6,9 +6,11 @@ from vitral.compiler.cycles.queues import Queue, Tokens
 from vitral.compiler.cycles.reads import NEVER
 from vitral.compiler.cycles.stage import Stage
 from vitral.compiler.cycles.timing import Timing
-from vitral.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Window
+from vitral.isa import Alu, Config, ConfigRegister, Finish, Gemm, Instruction, Load, Memory, Window
 
 __all__ = ["ComputeStage", "elements_of"]
+
+_WINDOW = ConfigRegister.WINDOW - ConfigRegister.ACC_PAD  # its number within the stage
 
 
 def elements_of(insn: "Gemm | Alu | Window") -> int:
@@ -58,6 +60,8 @@ class ComputeStage(Stage):
             return self._able_load(insn, room)
         if isinstance(insn, Finish):
             return self._able_finish()
+        if isinstance(insn, Config) and insn.register == _WINDOW:
+            return max(room, self._last + 1, self._free + self.timing.window_wait), 0
         return max(room, self._last + 1), 0
 
     @property

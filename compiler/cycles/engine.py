@@ -40,7 +40,6 @@ class LoadEngine:
         self.request = NEVER
         self.ready = 0
         self.done: list[int] = []
-        self._left: list[int] = []
         self._command = Command(None)
         self._next = 0  # bursts of the current command that have been granted
         self._begin = self._row_issued = 0

@@ -37,6 +37,8 @@ class Timing:
         Instructions that the compute stage has begun and not retired.
     loop_to_retire : int
         From the last element operation of a GEMM, ALU or window instruction to its tokens.
+    window_wait : int
+        From the last element operation's issue to a CONFIG of the window.
     alu_pair : int
         Cycles of an ALU operation on two elements, which mostly lie in one bank of ACC.
     unit_switch : int
@@ -70,13 +72,14 @@ class Timing:
     word_to_queue: int = 1
     queue: int = 2
     fetch_blocks: int = 8
-    fetch_ahead: int = 1 << 30
+    fetch_ahead: int = 32
     command_to_burst: int = 2
     command_gap: int = 2
     beat_to_token: int = 3
     beat_to_units: int = 3
     flights: int = 8
     loop_to_retire: int = 7
+    window_wait: int = 2
     alu_pair: int = 2
     unit_switch: int = 5
     turn_to_token: int = 2

@@ -14,12 +14,24 @@ from vitral.compiler.cycles import Prediction, predict
 from vitral.compiler.cycles.bursts import transfer
 from vitral.compiler.cycles.compute import elements_of
 from vitral.compiler.cycles.padding import PadFiller, runs_of
-from vitral.compiler.cycles.reads import ReadChannel
+from vitral.compiler.cycles.reads import NEVER, ReadChannel, ReadClient
 from vitral.compiler.cycles.timing import CORE
 from vitral.compiler.cycles.writes import WriteChannel
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.errors import CompileError
-from vitral.isa import Finish, Gemm, Instruction, InstructionSet, Load, Memory
+from vitral.isa import (
+    Config,
+    ConfigRegister,
+    Finish,
+    Gemm,
+    Instruction,
+    InstructionSet,
+    Load,
+    Memory,
+    Stage,
+    Window,
+    window_value,
+)
 from vitral.program import Dram, Launch, MemoryModel, OnChip, Outcome, ProgramFolder
 from vitral.runtime.module import Module
 
@@ -97,6 +109,15 @@ def test_element_operations_take_a_cycle_each() -> None:
     assert _run(gemm(5), gemm(6)).operations == 231
 
 
+def test_a_new_window_waits_for_the_last_element() -> None:
+    stage, number = divmod(ConfigRegister.WINDOW, 128)
+    config = Config(stage=Stage(stage), register=number, value=window_value(3, 1))
+    window = Window(uop_end=1, iter_out=1, iter_in=100)
+    together, apart = _run(window, window), _run(window, config, window)
+    assert apart.operations == together.operations == 200
+    assert 0 < apart.cycles - together.cycles < 8
+
+
 def test_latency_counts_once_for_data_in_one_stream() -> None:
     load = Load(memory=Memory.WGT, y_size=1, x_size=512, x_stride=512)
     quick, slow = (_run(load, memory=MemoryModel(latency=n)) for n in (32, 64))
@@ -130,6 +151,34 @@ def test_short_bursts_wait_for_the_outstanding_ones() -> None:
     addresses = channel.grant(10, (1,) * 9, data=data)
     assert addresses == [10, 11, 12, 13, 14, 15, 16, 17, 75]
     assert [start for start, _ in data] == [n + 64 for n in addresses]
+
+
+class _Client:
+    """Asks for bursts of 16 beats, at most so many, from cycle 0 on."""
+
+    def __init__(self, name: str, bursts: int, log: list[str], insists: int = 0) -> None:
+        self.request = 0
+        self.insists = insists
+        self._name, self._left, self._log = name, bursts, log
+
+    def issue(self, channel: ReadChannel, until: int) -> None:
+        sent = len(channel.grant(self.request, (16,) * self._left, until))
+        self._log.extend(self._name * sent)
+        self._left -= sent
+        if not self._left:
+            self.request = NEVER
+
+
+@pytest.mark.parametrize(
+    ("insists", "order"), [(0, "babababa"), (3, "bbababaa"), (NEVER, "bbbbaaaa")]
+)
+def test_clients_take_turns_unless_one_defers(insists: int, order: str) -> None:
+    log: list[str] = []
+    clients: list[ReadClient] = [_Client("a", 4, log, insists), _Client("b", 4, log)]
+    channel = ReadChannel(CONFIG, MemoryModel())
+    while channel.serve(clients):
+        pass
+    assert "".join(log) == order
 
 
 def test_long_bursts_leave_no_gap() -> None:
