@@ -55,7 +55,7 @@ class ComputeStage(Stage):
                 return None
             room = self.queue.retired[number - self.timing.flights]
         if isinstance(insn, Gemm | Alu | Window):
-            return self._able_loop(insn, room)
+            return self._able_loop(room)
         if isinstance(insn, Load) and not is_empty(insn):
             return self._able_load(insn, room)
         if isinstance(insn, Finish):
@@ -68,16 +68,13 @@ class ComputeStage(Stage):
     def _last(self) -> int:
         return self.queue.begun[-1] if self.queue.begun else 0
 
-    def _able_loop(self, insn: Instruction, room: int) -> tuple[int, int] | None:
+    def _able_loop(self, room: int) -> tuple[int, int] | None:
         if len(self._engine.done) < self._loads:
             return None
         loaded = 0
         if self._loads:
             loaded = self._engine.done[-1] + self.timing.beat_to_units
-        free = max(self._free, room, self._last + 1)
-        if isinstance(insn, Alu) != self._in_alu:
-            free = max(free, self._drained - self.timing.unit_switch)
-        return free, loaded
+        return max(self._free, room, self._last + 1), loaded
 
     def _able_load(self, insn: Load, room: int) -> tuple[int, int] | None:
         if self._engine.ready == NEVER:
@@ -103,6 +100,8 @@ class ComputeStage(Stage):
             self.busy += count
             if isinstance(insn, Alu) and not insn.use_imm:
                 count *= self.timing.alu_pair
+            if isinstance(insn, Alu) != self._in_alu:
+                count += max(0, self._free + self.timing.unit_switch - time)
             self._in_alu = isinstance(insn, Alu)
             self._uops = (insn.uop_bgn, insn.uop_end)
             self._free = time + max(1, count)

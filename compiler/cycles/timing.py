@@ -42,7 +42,7 @@ class Timing:
     alu_pair : int
         Cycles of an ALU operation on two elements, which mostly lie in one bank of ACC.
     unit_switch : int
-        From the last element operation to the first one of the other unit.
+        Cycles in which the last element operation leaves its unit before another unit begins.
     turn_to_token : int
         From the begin of an instruction that does nothing but move tokens to its tokens.
     measure : int
@@ -81,7 +81,7 @@ class Timing:
     loop_to_retire: int = 7
     window_wait: int = 2
     alu_pair: int = 2
-    unit_switch: int = 5
+    unit_switch: int = 4
     turn_to_token: int = 2
     measure: int = 2
     store_flights: int = 16

@@ -1,11 +1,20 @@
 """The cycle model against the RTL's recorded cycles, and its parts against hand-made cases."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from convs import chain, compile_layers, random_layer
+from convs import (
+    chain,
+    compile_layers,
+    network,
+    random_add,
+    random_depthwise,
+    random_layer,
+    random_pool,
+)
 from engines import engine
 
 from vitral.bench.layers import RESNET18
@@ -17,6 +26,8 @@ from vitral.compiler.cycles.padding import PadFiller, runs_of
 from vitral.compiler.cycles.reads import NEVER, ReadChannel, ReadClient
 from vitral.compiler.cycles.timing import CORE
 from vitral.compiler.cycles.writes import WriteChannel
+from vitral.compiler.schedule import windows
+from vitral.compiler.schedule.layer import AccelLayer
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.errors import CompileError
 from vitral.isa import (
@@ -70,10 +81,27 @@ def test_golden_programs_are_within_three_percent_of_the_rtl(name: str) -> None:
     assert abs(predicted / RECORDED[name] - 1) < ALLOWED, f"{predicted}, RTL {RECORDED[name]}"
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_random_layers_are_close_to_the_rtl(seed: int) -> None:
+def _convolutions(rng: np.random.Generator) -> list[AccelLayer]:
+    return [*chain(rng, random_layer(rng, largest=16), 3)]
+
+
+MAKERS: dict[str, Callable[[np.random.Generator], list[AccelLayer]]] = {
+    "convolutions": _convolutions,
+    "depthwise": lambda rng: [random_depthwise(rng, largest=24)],
+    "pool": lambda rng: [random_pool(rng, largest=24)],
+    "add": lambda rng: [random_add(rng, largest=24)],
+    "network": lambda rng: network(rng, channels=40, size=14),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", MAKERS)
+def test_random_layers_are_close_to_the_rtl(
+    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "DEPTHWISE", True)
     rng = np.random.default_rng(seed)
-    layers = chain(rng, random_layer(rng, largest=16), 1 + seed % 3)
+    layers = MAKERS[kind](rng)
     compiled = compile_layers(layers, CONFIG, (layers[-1].result,))
     outcomes: list[Outcome] = []
 
@@ -81,8 +109,11 @@ def test_random_layers_are_close_to_the_rtl(seed: int) -> None:
         outcomes.append(engine("tsim", CONFIG).run(launch, dram, onchip=onchip))
         return outcomes[-1]
 
-    source = rng.integers(-128, 128, layers[0].in_shape).astype(np.int8)
-    compiled.run(run, {layers[0].source: source}, seed)
+    inputs = {
+        tensor.name: rng.integers(-128, 128, tensor.shape).astype(np.int8)
+        for tensor in compiled.segment.inputs
+    }
+    compiled.run(run, inputs, seed)
     counted = outcomes[0].cycles
     predicted = predict(compiled.instructions, CONFIG, bases=compiled.launch.bases).cycles
     assert counted is not None
