@@ -14,6 +14,7 @@ from vitral.compiler.passes.fold_tables import fold_tables
 from vitral.compiler.passes.lower_adds import lower_adds
 from vitral.compiler.passes.lower_convs import lower_convs
 from vitral.compiler.passes.lower_pools import lower_pools
+from vitral.compiler.passes.lower_tables import lower_tables
 from vitral.compiler.passes.note_edges import note_edges
 from vitral.compiler.passes.place_followers import place_followers
 from vitral.compiler.passes.prove import prove
@@ -47,6 +48,7 @@ PASSES: tuple[Pass, ...] = (
     lower_pools,
     lower_adds,
     fold_tables,
+    lower_tables,
     place_followers,
     simplify_views,
     eliminate_dead,

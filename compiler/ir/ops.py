@@ -80,10 +80,14 @@ class FlipSign(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table(Op):
-    """Code to table[code - lowest code]; 256 entries of any element type."""
+    """Code to table[code - lowest code]; 256 entries of any element type.
+
+    `steps`, where known, are the real results in units of the result's scale, float64 (256,).
+    """
 
     kind = "table"
     table: npt.NDArray[Any]
+    steps: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -256,8 +260,8 @@ class AccelOp(Op):
 class AccelConv2d(AccelOp):
     """A convolution of codes, requantised by `params`; padding elements hold `pad_value`.
 
-    `origin` is the quantized convolution that it was lowered from, the law that it must obey, or
-    the average, whose weights are equal.
+    `origin` is what it was lowered from, the law that it must obey: a quantized convolution, or an
+    average or a table, which have one weight.
     """
 
     kind = "vta.conv2d"
@@ -268,7 +272,7 @@ class AccelConv2d(AccelOp):
     pads: Quad
     dilations: Pair
     group: int
-    origin: Conv2d | AveragePool
+    origin: Conv2d | AveragePool | Table
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -286,10 +290,11 @@ class AccelMaxPool2d(AccelOp):
 class AccelAdd(AccelOp):
     """requantize(multipliers[0] * a + multipliers[1] * b, params) of two values of one shape.
 
-    `origin` is the sum or difference that it was lowered from, the law that it must obey.
+    `origin` is the sum or difference that it was lowered from, the law that it must obey, or a
+    table of its first argument.
     """
 
     kind = "vta.add"
     multipliers: Pair
     params: ChannelParams
-    origin: Binary
+    origin: Binary | Table

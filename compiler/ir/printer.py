@@ -34,7 +34,7 @@ def print_graph(graph: Graph) -> str:
 
 def _line(graph: Graph, op: Op) -> str:
     parts = [f"%{name}" for name in op.inputs]
-    hidden = {item.name for item in fields(Op)} | {"origin"}
+    hidden = {item.name for item in fields(Op)} | {"origin", "steps"}
     for item in fields(op):
         if item.name not in hidden:
             parts.append(f"{item.name}={_show(getattr(op, item.name))}")

@@ -7,17 +7,13 @@ import numpy as np
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import AccelConv2d, AccelMaxPool2d, AveragePool, MaxPool, Op
 from vitral.compiler.passes.averages import average_thresholds
-from vitral.compiler.passes.scaling import Limits, Scaling, find_scaling
+from vitral.compiler.passes.scaling import Limits, Scaling, find_weighted
 from vitral.compiler.schedule.layer import ChannelParams
-from vitral.isa import Rounding
 
 __all__ = ["lower_pools"]
 
 _LARGEST_COUNT = 1 << 16
 """Elements of a window whose sum is sure to fit int32."""
-_LARGEST_WEIGHT = 127
-_LARGEST_SUM = (1 << 24) - 1
-"""Larger sums are rounded by the float32 mode before it scales them."""
 
 
 def lower_pools(graph: Graph) -> Graph:
@@ -88,22 +84,12 @@ def _average_scaling(
     """The weight of all elements and a scaling that give the exact average of `count` codes.
 
     Rounding is monotone for the law and the requantiser, so both sides of each step and the ends
-    of the reachable sums decide all of them. Of a quotient such as 1/7, whose ties only the float32
-    mode finds, a float32 may be too coarse where one of 1/(7 · 73) = 1/511 is not.
+    of the reachable sums decide all of them.
     """
     assert op.y_quant is not None
     zero = op.x_quant.tensor_zero
     ends = np.array([-128 - zero, 127 - zero], np.int64) * count
     sums = np.unique(np.concatenate([thresholds - 1, thresholds, ends]).clip(*ends))
     codes = low + np.searchsorted(thresholds, sums, side="right")
-    exact = Limits(codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high)
-    scaling = find_scaling(sums, exact)
-    if scaling is not None:
-        return 1, scaling
-    float32 = replace(exact, rounding=Rounding.FLOAT32)
-    largest = max(1, min(_LARGEST_WEIGHT, _LARGEST_SUM // int(np.abs(ends).max())))
-    for weight in range(1, largest + 1):
-        scaling = find_scaling(weight * sums, float32)
-        if scaling is not None:
-            return weight, scaling
-    return None
+    limits = Limits(codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high)
+    return find_weighted(sums, limits)

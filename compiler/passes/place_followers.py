@@ -5,10 +5,7 @@ from dataclasses import replace
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import AccelConv2d, AccelOp, Conv2d, Op
 
-__all__ = ["ACCELERATED", "place_followers"]
-
-ACCELERATED: tuple[type[AccelOp], ...] = (AccelConv2d,)
-"""Kinds of operators that the scheduler takes."""
+__all__ = ["place_followers"]
 
 
 def place_followers(graph: Graph) -> Graph:
@@ -21,7 +18,7 @@ def place_followers(graph: Graph) -> Graph:
     for op in graph.ops:
         if isinstance(op, AccelOp):
             follows = not there.isdisjoint(op.inputs)
-            if not isinstance(op, ACCELERATED) or not (_leads(op) or follows):
+            if not (_leads(op) or follows):
                 op = replace(op, on_cpu=True)
             if not op.on_cpu:
                 there.add(op.output)

@@ -15,7 +15,14 @@ import numpy.typing as npt
 from vitral.arithmetic import requantize
 from vitral.isa import Rounding
 
-__all__ = ["Limits", "Scaling", "find_scaling", "multiplier_range", "multipliers_within"]
+__all__ = [
+    "Limits",
+    "Scaling",
+    "find_scaling",
+    "find_weighted",
+    "multiplier_range",
+    "multipliers_within",
+]
 
 Float64 = npt.NDArray[np.floating]
 """float64."""
@@ -24,6 +31,9 @@ Int64 = npt.NDArray[np.int64]
 _MULT_BITS = {Rounding.HALF_EVEN: 31, Rounding.FLOAT32: 24}
 _LARGEST_SHIFT = 255
 _FLOAT_BITS = 24
+_LARGEST_WEIGHT = 127
+_LARGEST_SUM = (1 << _FLOAT_BITS) - 1
+"""Larger sums are rounded by the float32 mode before it scales them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +107,24 @@ def find_scaling(sums: Int64, limits: Limits) -> Scaling | None:
         mult, shift = mult >> 1, shift - 1
     scaling = Scaling(mult=mult, shift=shift, rounding=limits.rounding)
     return scaling if limits.met(sums, scaling) else None
+
+
+def find_weighted(sums: Int64, limits: Limits) -> tuple[int, Scaling] | None:
+    """A weight 1..127 and a scaling that give the codes for weight * `sums`; None without one.
+
+    Of a quotient such as 1/7, whose ties only the float32 mode finds, a float32 may be too coarse
+    where one of 1/(7 · 73) = 1/511 is not.
+    """
+    scaling = find_scaling(sums, limits)
+    if scaling is not None:
+        return 1, scaling
+    float32 = replace(limits, rounding=Rounding.FLOAT32)
+    room = _LARGEST_SUM // max(1, int(np.abs(sums).max()))
+    for weight in range(1, max(1, min(_LARGEST_WEIGHT, room)) + 1):
+        scaling = find_scaling(weight * sums, float32)
+        if scaling is not None:
+            return weight, scaling
+    return None
 
 
 def multiplier_range(sums: Float64, lower: Float64, upper: Float64) -> tuple[Float64, Float64]:

@@ -156,6 +156,9 @@ def _accel_conv2d(writer: StepWriter, op: AccelConv2d) -> None:
     if isinstance(law, AveragePool):
         _integer_average(writer, replace(law, inputs=op.inputs, output=op.output), clamp)
         return
+    if isinstance(law, Table):
+        _clamped_table(writer, op, law)
+        return
     total = _conv2d_sum(writer, op, law)
     assert law.y_quant is not None
     writer.step(
@@ -172,8 +175,16 @@ def _accel_conv2d(writer: StepWriter, op: AccelConv2d) -> None:
 
 def _accel_add(writer: StepWriter, op: AccelAdd) -> None:
     """The law itself, with the clamps that later passes have narrowed."""
+    if isinstance(op.origin, Table):
+        _clamped_table(writer, op, op.origin)
+        return
     table = np.clip(_binary_table(op.origin), *_clamp(op)).astype(np.int8)
     writer.step(op, "binary_table", op.inputs, arrays={"table": table})
+
+
+def _clamped_table(writer: StepWriter, op: AccelConv2d | AccelAdd, law: Table) -> None:
+    table = np.clip(law.table, *_clamp(op)).astype(np.int8)
+    writer.step(op, "table", op.inputs[:1], arrays={"table": table})
 
 
 def _clamp(op: AccelConv2d | AccelAdd) -> tuple[int, int]:

@@ -141,7 +141,9 @@ class Builder:
         if real.tensor.type.dtype == quant.dtype and np.array_equal(table, quant.codes()):
             return real.tensor
         source = (real.tensor.name,)
-        return self.emit(Table(name=node, inputs=source, output=output, table=table))
+        steps = real.table.astype(np.float64) / quant.tensor_scale
+        op = Table(name=node, inputs=source, output=output, table=table, steps=steps)
+        return self.emit(op)
 
     def dequantized(self, symbol: Symbol, quant: Quant, node: str) -> Symbol:
         """The real numbers that codes mean."""
