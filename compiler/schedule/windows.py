@@ -24,9 +24,6 @@ __all__ = [
     "tap_groups",
 ]
 
-DEPTHWISE = False
-"""Whether depthwise convolutions use windows: when every simulator has them."""
-
 TAPS_MAX = 4
 """Most elements that one operation of the window instruction reads."""
 
@@ -133,7 +130,7 @@ class WindowGeometry:
 def is_window(layer: AccelLayer) -> bool:
     """Whether a layer works lane by lane."""
     if isinstance(layer, ConvLayer):
-        return DEPTHWISE and layer.group == layer.in_shape[1] == layer.out_shape[1]
+        return layer.group == layer.in_shape[1] == layer.out_shape[1]
     return True
 
 

@@ -6,7 +6,7 @@ from convs import Compiled, add_layer, compile_layers, conv_layer, pool_layer, r
 from engines import engine
 
 from vitral.compiler.cycles import predict
-from vitral.compiler.schedule import joining, windows
+from vitral.compiler.schedule import joining
 from vitral.compiler.schedule.layer import AccelLayer
 from vitral.compiler.schedule.order import order_steps
 from vitral.compiler.schedule.plan import LayerPlan, plan_layers
@@ -19,8 +19,7 @@ CONFIG = CoreConfig()
 
 
 @pytest.fixture(autouse=True)
-def _depthwise_by_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "DEPTHWISE", True)
+def _small_gains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joining, "_LEAST_GAIN", 100)
 
 

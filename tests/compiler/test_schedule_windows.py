@@ -33,11 +33,6 @@ every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 MAKERS = {"depthwise": random_depthwise, "pool": random_pool, "add": random_add}
 
 
-@pytest.fixture(autouse=True)
-def _depthwise_by_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "DEPTHWISE", True)
-
-
 def _check(
     layers: list[AccelLayer],
     config: CoreConfig,
@@ -169,6 +164,25 @@ def test_weights_that_all_channels_share_are_loaded_once() -> None:
     loads = [i for i in compile_layers([layer], CoreConfig()).instructions if isinstance(i, Load)]
     weights = [insn.x_size for insn in loads if insn.memory is Memory.WGT]
     assert weights == [7 * 2]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        conv_layer(np.random.default_rng(7), outs=20, group=20, **DEPTHWISE["odd-dilation"]),
+        pool_layer(**POOLS["resnet"]),
+        add_layer(np.random.default_rng(9), **ADDS["equal-scales"]),
+        add_layer(np.random.default_rng(9), **ADDS["largest"]),
+    ],
+    ids=["depthwise", "pool", "add", "add-of-two-digits"],
+)
+def test_layer_on_the_rtl(layer: AccelLayer) -> None:
+    _check([layer], CoreConfig(), ("y",), 7, engines=("tsim",))
+
+
+def test_network_on_the_rtl() -> None:
+    layers = network(np.random.default_rng(5), channels=20, size=15)
+    _check(layers, CoreConfig(), ("t4", "y"), 5, engines=("tsim",))
 
 
 def test_operations_of_an_output() -> None:
