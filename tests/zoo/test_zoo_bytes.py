@@ -13,7 +13,8 @@ LARGE = ("resnet18", "mobilenetv1", "mobilenetv2", "squeezenet11", "tiny-yolov2"
 def check(name: str, device: str, seed: int) -> None:
     model = build(name, seed)
     module = vitral.compile(model)
-    feeds = {"input": sample_input(tuple(module.inputs[0].shape), seed + 10)}
+    _, c, h, w = module.inputs[0].shape
+    feeds = {"input": sample_input((1, c, h, w), seed + 10)}
     wanted = oracle.evaluate(model, feeds, outputs_only=True)
     with vitral.Session(module, device) as session:
         got = dict(zip(wanted, session.run(list(wanted), feeds), strict=True))
