@@ -135,7 +135,10 @@ class Session:
         return tuple(self._outcomes)
 
     def tensors(self) -> Mapping[str, npt.NDArray]:
-        """All tensors between the steps of the last run, by name; uint8 ones as value - 128."""
+        """All tensors between the steps of the last run, by name; uint8 ones as value - 128.
+
+        Windows of an image for a first layer have the form they take in the arena.
+        """
         return dict(self._values)
 
     def _run_cpu(self, step: CpuStep, values: Values) -> None:
