@@ -19,10 +19,11 @@ from engines import engine
 import vitral
 from vitral.bench import run_bench
 from vitral.bench.layers import RESNET18
+from vitral.bench.networks import bench_network, compile_network
 from vitral.config import CoreConfig
 from vitral.program import MemoryModel, ProgramFolder
 
-__all__ = ["BASELINE", "MEASURES", "UPDATE", "memory_record", "read_baseline"]
+__all__ = ["BASELINE", "MEASURES", "NETWORKS", "UPDATE", "memory_record", "read_baseline"]
 
 BASELINE = Path(__file__).parent / "data" / "cycles.json"
 UPDATE = "cd tests && ../.venv/bin/python -m e2e.cycles --write"
@@ -50,6 +51,17 @@ def _bench(name: str) -> int:
     return result.total_cycles
 
 
+def _network(name: str) -> int:
+    """A network of the zoo, all programs; for c1 the host layout that the compiler chooses."""
+    memory = MemoryModel()
+    compiled = compile_network(name, CoreConfig())
+    options = {"memory_model": memory}
+    result = bench_network(compiled, "tsim", memory=memory, repeat=1, options=options)
+    if not result.match or result.total_cycles is None:
+        raise AssertionError(f"{name}: wrong bytes, its cycles mean nothing")
+    return result.total_cycles
+
+
 @cache
 def _digits_module() -> vitral.Module:
     return vitral.compile(INT8_MODEL)
@@ -72,11 +84,15 @@ def _program(name: str) -> int:
     return outcome.cycles
 
 
+SMALL_NETWORKS = ("c1", "resnet8", "ds-cnn")
+NETWORKS = ("resnet18", "mobilenetv1", "tiny-yolov2")
+"""Networks that take millions of cycles."""
 _PROGRAMS = sorted(path.parent.name for path in _GOLDEN.glob("*/instructions.bin"))
 MEASURES: dict[str, Callable[[], int]] = {
     **{name: partial(_bench, name) for name in RESNET18},
     "digits": _digits,
     **{name: partial(_program, name) for name in _PROGRAMS},
+    **{name: partial(_network, name) for name in (*SMALL_NETWORKS, *NETWORKS)},
 }
 """What is measured: function to cycles, by name. A measure with wrong bytes raises."""
 
@@ -85,10 +101,12 @@ def main() -> int:
     """Print all measures beside the baseline; status 1 when one takes longer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="make the result the baseline")
-    write = parser.parse_args().write
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what to measure; default: all")
+    args = parser.parse_args()
     before = read_baseline() if BASELINE.exists() else {}
+    chosen = {name: MEASURES[name] for name in args.names or MEASURES}
     cycles: dict[str, int] = {}
-    for name, measure in MEASURES.items():
+    for name, measure in chosen.items():
         cycles[name] = measure()
         change = cycles[name] - before.get(name, cycles[name])
         print(
@@ -97,8 +115,10 @@ def main() -> int:
             else f"{name:20} {cycles[name]:>9,}",
             flush=True,
         )
-    if write:
-        record = {"memory": memory_record(), "cycles": cycles}
+    if args.write:
+        known = {**before, **cycles}
+        kept = {name: known[name] for name in MEASURES if name in known}
+        record = {"memory": memory_record(), "cycles": kept}
         BASELINE.write_text(json.dumps(record, indent=2) + "\n")
         return 0
     return int(any(cycles[name] > before.get(name, 0) for name in cycles))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from digits import INT8_MODEL, load_images, model_input
-from e2e.cycles import BASELINE, MEASURES, UPDATE, read_baseline
+from e2e.cycles import BASELINE, MEASURES, NETWORKS, UPDATE, read_baseline
 
 import vitral
 from vitral.bench.layers import RESNET18
@@ -27,13 +27,19 @@ def check(name: str, record_property: Record) -> None:
         )
 
 
-@pytest.mark.parametrize("name", [name for name in MEASURES if name not in LONG])
+@pytest.mark.parametrize("name", [name for name in MEASURES if name not in {*LONG, *NETWORKS}])
 def test_takes_no_more_cycles(name: str, record_property: Record) -> None:
     check(name, record_property)
 
 
 @pytest.mark.parametrize("name", sorted(LONG))
 def test_long_layer_takes_no_more_cycles(name: str, record_property: Record) -> None:
+    check(name, record_property)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_network_takes_no_more_cycles(name: str, record_property: Record) -> None:
     check(name, record_property)
 
 

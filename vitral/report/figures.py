@@ -207,7 +207,7 @@ def _layer_row(axes: Axes, run: ReportRun) -> None:
         axes.barh(0, width, left=span.start, height=1, color=(BLUE, SKY)[number % 2])
         if width > run.cycles / 22:
             axes.text(
-                *(span.start + width / 2, 0, span.name.replace(".", "\n", 1)),
+                *(span.start + width / 2, 0, _short(span.name)),
                 ha="center",
                 va="center",
                 fontsize=7,
@@ -216,6 +216,12 @@ def _layer_row(axes: Axes, run: ReportRun) -> None:
     axes.set_yticks([0], ["layer"])
     axes.margins(x=0, y=0)
     axes.spines[:].set_visible(False)
+
+
+def _short(name: str) -> str:
+    """A layer's name in two lines; of layers that run together the first one's."""
+    first, *others = name.split(" + ")
+    return first.replace(".", "\n", 1) + (" +" if others else "")
 
 
 def _share_row(axes: Axes, name: str) -> None:
