@@ -2,6 +2,6 @@
 
 from programs.assembled import Case, assembled
 from programs.configs import CONFIGS
-from programs.generate import RTL_WINDOWS, Program, generate
+from programs.generate import Program, generate
 
-__all__ = ["CONFIGS", "RTL_WINDOWS", "Case", "Program", "assembled", "generate"]
+__all__ = ["CONFIGS", "Case", "Program", "assembled", "generate"]

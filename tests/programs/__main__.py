@@ -16,7 +16,7 @@ from engines import FACTORIES, Engine, engine
 from programs.compare import differences, state_after
 from programs.configs import CONFIGS
 from programs.coverage import missing, table
-from programs.generate import RTL_WINDOWS, Program, generate
+from programs.generate import Program, generate
 from programs.trials import memory_of
 from vitral.program import Dram, Launch, OnChip, Outcome
 from vitral.sim.reference import Reference
@@ -70,18 +70,17 @@ def main() -> int:
     options = _arguments()
     names = options.configs.split(",")
     counts: Counter[str] = Counter()
-    windows = RTL_WINDOWS or "tsim" not in options.devices
     insns, start = 0, time.perf_counter()
     for seed in range(options.seed, options.seed + options.n):
         name = names[seed % len(names)]
-        program = generate(seed, CONFIGS[name], length=options.length, windows=windows)
+        program = generate(seed, CONFIGS[name], length=options.length)
         if not _check(program, name, options.devices, options.orders):
             return 1
         counts += program.coverage
         insns += len(program.words)
     seconds = time.perf_counter() - start
     print(table(counts))
-    rare = missing(counts, options.least, windows=windows)
+    rare = missing(counts, options.least)
     print(f"{options.n} programs, {insns} instructions, {seconds:.1f} s: all equal")
     if rare:
         print(f"fewer than {options.least} times:", *rare, sep="\n")

@@ -50,10 +50,9 @@ COVERAGE: tuple[str, ...] = (
 """Everything that the generator counts."""
 
 
-def missing(counts: Counter[str], least: int, *, windows: bool = True) -> list[str]:
-    """Lines about what came less than `least` times, WINDOW left aside without `windows`."""
-    wanted = [key for key in COVERAGE if windows or "WINDOW" not in key]
-    return [f"{key}: {counts[key]}" for key in wanted if counts[key] < least]
+def missing(counts: Counter[str], least: int) -> list[str]:
+    """Lines about what came less than `least` times."""
+    return [f"{key}: {counts[key]}" for key in COVERAGE if counts[key] < least]
 
 
 def table(counts: Counter[str]) -> str:

@@ -21,10 +21,7 @@ from vitral.isa import (
 )
 from vitral.program import Dram, Launch, OnChip
 
-__all__ = ["RTL_WINDOWS", "Program", "generate"]
-
-RTL_WINDOWS = True
-"""Whether programs for the RTL may have WINDOW instructions."""
+__all__ = ["Program", "generate"]
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,8 @@ def generate(
     *,
     length: int | None = None,
     profile: Profile | None = None,
-    windows: bool = True,
 ) -> Program:
     """The program of a seed: about `length` instructions, plus those that only move tokens.
-
-    Without `windows` it has no WINDOW instructions.
     The same arguments always give the same program.
     """
     rng = random.Random(f"{seed} {config.digest}")
@@ -65,7 +59,7 @@ def generate(
         rng.choice((Profile.VTA, Profile.VITRAL, Profile.VITRAL)) if profile is None else profile
     )
     image = make_image(config, profile, rng)
-    maker = Maker(config, profile, image, rng, windows=windows)
+    maker = Maker(config, profile, image, rng)
     placer = TokenPlacer(config, image.dram.data.size, rng)
     for _ in range(rng.randrange(4, 20) if length is None else length):
         insn, accesses, own_pop = maker.next()

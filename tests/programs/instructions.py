@@ -64,7 +64,6 @@ class Maker:
 
     That is: which micro-ops are on chip, so that loop factors keep indices in bounds, and which
     DRAM bytes were overwritten. Micro-ops that came from overwritten bytes may name any element.
-    With `windows`, WINDOW instructions are among them.
     """
 
     def __init__(
@@ -73,8 +72,6 @@ class Maker:
         profile: Profile,
         image: Image,
         rng: random.Random,
-        *,
-        windows: bool,
     ) -> None:
         self.config = config
         self.layout = config.layout
@@ -94,9 +91,7 @@ class Maker:
             self._alu: 5,
         }
         if self.vitral:
-            self.makers[self._config] = 1
-        if self.vitral and windows:
-            self.makers |= {self._window: 8, self._config_window: 3}
+            self.makers |= {self._config: 1, self._window: 8, self._config_window: 3}
         self.window = window_of(0)
 
     def next(self) -> Made:

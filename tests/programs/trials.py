@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from programs.broken import MISTAKES, broken
 from programs.compare import State, differences, state_after
-from programs.generate import RTL_WINDOWS, Program, generate
+from programs.generate import Program, generate
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 from vitral.program import MemoryModel, Outcome, WaitReason
@@ -80,7 +80,7 @@ def trials(
     kinds = list(MISTAKES)
     for place, seed in enumerate(seeds):
         is_long = place % long_every == long_every - 1
-        program = generate(seed, config, length=LONG if is_long else None, windows=RTL_WINDOWS)
+        program = generate(seed, config, length=LONG if is_long else None)
         yield _trial(f"seed {seed}", program)
         if bad and place % every == 0:
             mistake = kinds[place // every % len(kinds)]

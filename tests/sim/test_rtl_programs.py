@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import CONFIGS, RTL_WINDOWS, assembled, generate
+from programs import CONFIGS, assembled, generate
 from programs.compare import differences, state_after
 
 from vitral.config import CoreConfig
@@ -116,7 +116,7 @@ def test_relaunch_gives_the_same_bytes_and_cycles(core: RtlSimulator) -> None:
 def test_random_programs(core: RtlSimulator, memory: str) -> None:
     core.memory_model = MEMORIES[memory]
     for seed in range(40):
-        program = generate(seed, CONFIG, windows=RTL_WINDOWS)
+        program = generate(seed, CONFIG)
         wanted = state_after(program, Reference(CONFIG))
         found = differences(state_after(program, core), wanted)
         assert found == [], f"seed {seed}\n{program.text}"
@@ -137,7 +137,7 @@ def test_random_programs_on_other_cores(name: str) -> None:
     for memory in ("yardstick", "stalls 50 %"):
         with RtlSimulator(config, memory_model=MEMORIES[memory]) as core:
             for seed in range(100):
-                program = generate(seed, config, windows=RTL_WINDOWS)
+                program = generate(seed, config)
                 wanted = state_after(program, Reference(config))
                 found = differences(state_after(program, core), wanted)
                 assert found == [], f"seed {seed}, {memory}\n{program.text}"
