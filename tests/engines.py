@@ -7,7 +7,7 @@ from typing import Protocol
 from vitral.config import CoreConfig
 from vitral.program import Dram, Launch, OnChip, Outcome
 
-__all__ = ["ENGINES", "FACTORIES", "Engine", "engine"]
+__all__ = ["ENGINES", "EVERY", "FACTORIES", "Engine", "engine"]
 
 
 class Engine(Protocol):
@@ -40,7 +40,10 @@ FACTORIES: dict[str, Callable[[CoreConfig], Engine]] = {
     "tsim": _rtl,
 }
 ENGINES = ("reference", "fsim")
-"""Those that every test of meaning runs on."""
+"""Those that every test of meaning runs on, whatever the core."""
+
+EVERY = (*ENGINES, "tsim")
+"""For tests on the default core, of which there is one build in any case."""
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engines import ENGINES, engine
+from engines import EVERY, engine
 from programs import assembled
 
 from vitral.config import CoreConfig
@@ -46,7 +46,7 @@ def run_alu(name: str, line: str, acc: np.ndarray, uops: list[Uop]) -> np.ndarra
 
 
 @pytest.mark.parametrize("op", AluOp)
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_tensor_operands(name: str, op: AluOp) -> None:
     pairs = [(x, y) for x in EDGES for y in EDGES]
     pairs += [(0, 0)] * (-len(pairs) % 16)
@@ -79,7 +79,7 @@ IMMEDIATES = [
 
 
 @pytest.mark.parametrize(("op", "value", "imm", "want"), IMMEDIATES)
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_immediates(name: str, op: str, value: int, imm: int, want: int) -> None:
     acc = np.full((2, 1, 16), value)
     got = run_alu(name, f"ALU {op} imm={imm} uop=0:1 iter=1,1", acc, [Uop(0, 1)])
@@ -87,7 +87,7 @@ def test_immediates(name: str, op: str, value: int, imm: int, want: int) -> None
     assert got[1].tolist() == [[value] * 16]
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("imm", [32, 100, -32, -100, 32767, -32768])
 def test_far_immediate_shifts_fill(name: str, imm: int) -> None:
     onchip = OnChip.zeros(CONFIG)
@@ -104,14 +104,14 @@ def test_far_immediate_shifts_fill(name: str, imm: int) -> None:
     assert (onchip.acc[0] == (-1 if imm > 0 else 0)).all()
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_immediate_micro_op_ignores_its_source(name: str) -> None:
     acc = np.arange(64).reshape(4, 1, 16)
     got = run_alu(name, "ALU ADD imm=7 uop=0:1 iter=1,1", acc, [Uop(2, 1)])
     assert (got[2] == acc[2] + 7).all()
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_later_micro_ops_see_earlier_results(name: str) -> None:
     acc = np.ones((4, 1, 16), np.int64)
     chain = [Uop(1, 0), Uop(2, 1), Uop(3, 2), Uop(0, 3), Uop(0, 0)]

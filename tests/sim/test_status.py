@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import ENGINES, engine
+from engines import ENGINES, EVERY, engine
 from programs import assembled
 from programs.assembled import DATA, OUT
 from vta_table import word_of
@@ -84,7 +84,7 @@ FAULTS: list[tuple[str, list[int], Cause]] = [
 
 
 @pytest.mark.parametrize(("what", "words", "cause"), FAULTS, ids=[row[0] for row in FAULTS])
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_fault(name: str, what: str, words: list[int], cause: Cause) -> None:
     nop = word(NOP_COMPUTE)
     outcome = run(name, [nop, *words])
@@ -105,13 +105,13 @@ HARMLESS: list[tuple[str, list[int]]] = [
 
 
 @pytest.mark.parametrize(("what", "words"), HARMLESS, ids=[row[0] for row in HARMLESS])
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_harmless(name: str, what: str, words: list[int]) -> None:
     outcome = run(name, words)
     assert outcome.ok, f"{what}: {outcome.message}"
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_vta_ignores_what_it_does_not_know(name: str) -> None:
     words = [
         word(ONE_INP, pop_prev=1, push_prev=1) | 63 << 58,
@@ -126,7 +126,7 @@ def test_vta_ignores_what_it_does_not_know(name: str) -> None:
         assert run(name, [bad, FINISH], profile=Profile.VTA).cause is Cause.UNDEFINED_FIELD
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_program_form(name: str) -> None:
     assert run(name, []).cause is Cause.EMPTY_PROGRAM
     assert run(name, [FINISH]).ok
@@ -136,7 +136,7 @@ def test_program_form(name: str) -> None:
     assert (none.cause, none.index) == (Cause.NO_FINISH, 2)
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_tokens_left(name: str) -> None:
     for nop in (f"{NOP_LOAD} push_next", f"{NOP_COMPUTE} push_next", f"{NOP_STORE} push_prev"):
         outcome = run(name, f"{nop}\nFINISH")
@@ -145,7 +145,7 @@ def test_tokens_left(name: str) -> None:
     assert (outcome.cause, outcome.index) == (Cause.TOKENS_LEFT, 0)
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_tokens_do_not_survive_a_launch(name: str) -> None:
     assert run(name, f"{NOP_LOAD} push_next\nFINISH").cause is Cause.TOKENS_LEFT
     assert not run(name, f"{NOP_COMPUTE} pop_prev\nFINISH").ok
@@ -167,13 +167,13 @@ DEADLOCKS: list[tuple[str, str, list[Wait]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_token_chain(name: str) -> None:
     assert run(name, "\n".join(CHAIN)).ok
 
 
 @pytest.mark.parametrize(("what", "line", "waits"), DEADLOCKS, ids=[row[0] for row in DEADLOCKS])
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_deadlock(name: str, what: str, line: str, waits: list[Wait]) -> None:
     number = DEADLOCKS.index((what, line, waits))
     outcome = run(name, "\n".join([*CHAIN[:number], line, *CHAIN[number + 1 :]]))
@@ -208,7 +208,7 @@ def test_a_full_queue_blocks_fetch(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_limits_hold_for_every_byte(name: str) -> None:
     load, store = f"{ONE_INP}\nFINISH", f"{ONE_STORE}\nFINISH"
     assert run(name, load, limit_low=0, limit_high=DATA + 16).ok

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engines import ENGINES, engine
+from engines import EVERY, engine
 from programs import assembled
 from programs.assembled import DATA, OUT
 
@@ -44,7 +44,7 @@ def run_load(name: str, line: str, memory: str, count: int = 60) -> tuple[np.nda
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_load_pads_four_sides(name: str, memory: str) -> None:
     line = f"LOAD {memory} sram=3 y=3 x=5 stride=8 pad=1,2,1,3"
     before, after, dram = run_load(name, line, memory)
@@ -58,7 +58,7 @@ def test_load_pads_four_sides(name: str, memory: str) -> None:
 
 @pytest.mark.parametrize("base", range(4))
 @pytest.mark.parametrize("count", range(1, 6))
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_load_of_single_micro_ops(name: str, base: int, count: int) -> None:
     line = f"LOAD UOP sram={base} dram={base + count} y=1 x={count} stride=0"
     before, after, dram = run_load(name, line, "UOP")
@@ -69,14 +69,14 @@ def test_load_of_single_micro_ops(name: str, base: int, count: int) -> None:
 
 @pytest.mark.parametrize(("x", "y"), [(0, 3), (3, 0), (0, 0)])
 @pytest.mark.parametrize("memory", MEMORIES)
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_an_empty_load_writes_nothing_pads_or_not(name: str, memory: str, x: int, y: int) -> None:
     line = f"LOAD {memory} sram=65535 dram=0xffffffff y={y} x={x} stride=9 pad=3,3,3,3"
     before, after, _ = run_load(name, line, memory)
     assert np.array_equal(after, before)
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_load_across_a_page_with_pads(name: str) -> None:
     rng = np.random.default_rng(6)
     onchip = OnChip.random(CONFIG, rng)
@@ -90,7 +90,7 @@ def test_load_across_a_page_with_pads(name: str) -> None:
     assert np.array_equal(onchip.inp, want)
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_load_of_micro_ops_after_gemm_loops(name: str) -> None:
     onchip = OnChip.zeros(CONFIG)
     data = np.arange(100, 164, dtype=np.uint32)
@@ -108,7 +108,7 @@ def test_load_of_micro_ops_after_gemm_loops(name: str) -> None:
 
 
 @pytest.mark.parametrize("memory", ["INP", "WGT", "ACC", "ACC_8BIT"])
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_pad_register(name: str, memory: str) -> None:
     register = "ACC_PAD" if memory == "ACC_8BIT" else f"{memory}_PAD"
     value = -300
@@ -120,7 +120,7 @@ def test_pad_register(name: str, memory: str) -> None:
     assert np.array_equal(after, want)
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_pad_registers_are_cleared_at_launch(name: str) -> None:
     onchip = OnChip.zeros(CONFIG)
     for program in ("CONFIG INP_PAD value=5\nFINISH", "LOAD INP pad_value y=1 x=1 pad=1,0,0,0"):
@@ -129,7 +129,7 @@ def test_pad_registers_are_cleared_at_launch(name: str) -> None:
     assert (onchip.inp[0] == 0).all()
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_store_keeps_the_low_bytes_and_nothing_around(name: str) -> None:
     onchip = OnChip.zeros(CONFIG)
     values = np.array([300, -129, 127, -128, 255, 1 << 30] + [0] * 10)
@@ -144,7 +144,7 @@ def test_store_keeps_the_low_bytes_and_nothing_around(name: str) -> None:
     assert case.out(16 * 20).tolist() == want.tolist()
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_store_of_accumulators(name: str) -> None:
     onchip = OnChip.random(CONFIG, np.random.default_rng(8))
     case = assembled(
@@ -159,7 +159,7 @@ def test_store_of_accumulators(name: str) -> None:
 
 @pytest.mark.parametrize("rounding", Rounding)
 @pytest.mark.parametrize("advance", ["none", "row", "element"])
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_requantising_store(name: str, advance: str, rounding: Rounding) -> None:
     rng = np.random.default_rng(int(rounding))
     onchip = OnChip.random(CONFIG, rng)

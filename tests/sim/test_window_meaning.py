@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import ENGINES, engine
+from engines import ENGINES, EVERY, engine
 from programs import CONFIGS, assembled
 
 from vitral.config import CoreConfig
@@ -81,12 +81,16 @@ FORMS = {
     "sums come back later": ((4, 6), (1, 1), (2, 1), (0, 1)),
 }
 
+CORES = [
+    *((name, "default") for name in EVERY),
+    *((name, config) for name in ENGINES for config in ("block4", "batch2", "block32")),
+]
+
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("taps", [1, 2, 3, 4])
-@pytest.mark.parametrize("config", ["default", "block4", "batch2", "block32"])
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize(("name", "config"), CORES)
 def test_loops(name: str, config: str, taps: int, form: str, mode: str) -> None:
     rng = random.Random(f"{config} {taps} {form} {mode}")
     core = CONFIGS[config]
@@ -114,7 +118,7 @@ def test_loops(name: str, config: str, taps: int, form: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("inputs", [-128, 127])
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_extreme_products(name: str, inputs: int) -> None:
     """Four products of -128 by -128, 2**16, are exact; the sum with ACC wraps."""
     config = CONFIGS["default"]
@@ -136,7 +140,7 @@ def test_rows_of_the_weights_beyond_the_taps_are_not_used(name: str) -> None:
     assert set(onchip.acc[0].ravel().tolist()) == {61}
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_one_tap_at_launch_and_each_config_holds_until_the_next(name: str) -> None:
     config = CONFIGS["default"]
     onchip = OnChip.zeros(config)
@@ -181,7 +185,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("taps", "distance", "uop", "fields", "fine"), [b[1:] for b in BOUNDS],
                          ids=[b[0] for b in BOUNDS])  # fmt: skip
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", EVERY)
 def test_bounds(name: str, taps: int, distance: int, uop: dict, fields: dict, fine: bool) -> None:
     config = CONFIGS["default"]
     values: dict[str, Any] = {"uop_end": 1, "iter_out": 1, "iter_in": 1} | fields
