@@ -1,41 +1,25 @@
-// Drives the verilated core: clock, register port, memory, run loop. A C interface for ctypes.
+// Drives the simulated core: clock, register port, memory, run loop. A C interface for ctypes.
 //
-// Each cycle the model is evaluated twice: with the clock low, when the inputs of the cycle settle
-// and the outputs are sampled, and with the clock high, when its registers take their new values.
+// Each cycle the core settles with the clock low, when its outputs are sampled, and then gets a
+// rising edge, when its registers take their new values from the inputs of the cycle.
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "Vcore.h"
 #include "memory.h"
+#include "model.h"
 #include "timeline.h"
-#include "verilated.h"
-#include "verilated_syms.h"
-
-#if VM_TRACE_FST
-#include "verilated_fst_c.h"
-using Trace = VerilatedFstC;
-#elif VM_TRACE_VCD
-#include "verilated_vcd_c.h"
-using Trace = VerilatedVcdC;
-#endif
 
 namespace vitral {
 
-constexpr unsigned kBeat = sizeof(Vcore::m_axi_rdata);
+constexpr unsigned kBeat = Model::kBeat;
 constexpr unsigned kResetCycles = 8;
 constexpr unsigned kAnswerCycles = 10000;  // that a register access may take
 
 // What `vitral_run` returns; same values as `_End` in simulator.py.
 enum End : int { kDone = 0, kLimit = 1, kQuiet = 2, kProtocol = 3, kNoAnswer = 4 };
-
-struct Array {  // an on-chip memory of the model
-    std::string name;
-    void* data;
-    uint64_t entry_bytes;
-    uint64_t depth;
-};
 
 class Harness {
 public:
@@ -45,16 +29,11 @@ public:
     std::string error;
     uint64_t cycle = 0;
 
-    Harness() : m_top{std::make_unique<Vcore>(&m_context, "core")} {
-        find_arrays();
+    Harness() {
+        arrays = m_model.arrays();
+        timeline.states = m_model.states();
+        timeline.status = m_model.status();
         std::memset(m_out.wdata, 0, kBeat);
-    }
-
-    ~Harness() {
-        // The model's parts unregister with this thread's context, by default the newest one's.
-        Verilated::threadContextp(&m_context);
-        close_trace();
-        m_top->final();
     }
 
     void reset() {
@@ -121,7 +100,10 @@ public:
         while (cycle < end) {
             low();
             const bool irq = m_top->irq;
-            if (timeline.active()) timeline.sample(memory.read_beats, memory.write_beats);
+            if (timeline.active()) {
+                m_model.probe();
+                timeline.sample(memory.read_beats, memory.write_beats);
+            }
             high();
             if (irq) return memory.error.empty() ? kDone : kProtocol;
             if (memory.activity > since) since = memory.activity;
@@ -131,45 +113,20 @@ public:
         return kLimit;
     }
 
-    bool open_trace(const char* path) {
-#if VM_TRACE
-        close_trace();
-        m_context.traceEverOn(true);
-        m_trace = std::make_unique<Trace>();
-        m_top->trace(m_trace.get(), 99);
-        m_trace->open(path);
-        return m_trace->isOpen();
-#else
-        (void)path;
-        return false;
-#endif
-    }
-
-    void close_trace() {
-#if VM_TRACE
-        if (m_trace) m_trace->close();
-        m_trace.reset();
-#endif
-    }
+    bool open_trace(const char* path) { return m_model.open_trace(path); }
+    void close_trace() { m_model.close_trace(); }
 
 private:
-    VerilatedContext m_context;
-    std::unique_ptr<Vcore> m_top;
+    Model m_model;
+    Model::Top* const m_top = m_model.top();
     Outputs<kBeat> m_out{};
-#if VM_TRACE
-    std::unique_ptr<Trace> m_trace;
-#endif
 
     void step() {
         low();
         high();
     }
 
-    void low() {
-        m_top->aclk = 0;
-        m_top->eval();
-        dump(0);
-    }
+    void low() { m_model.settle(cycle); }
 
     void high() {
         sample();
@@ -179,18 +136,8 @@ private:
     }
 
     void clock_high() {
-        m_top->aclk = 1;
-        m_top->eval();
-        dump(1);
+        m_model.edge(cycle);
         ++cycle;
-    }
-
-    void dump(unsigned phase) {
-#if VM_TRACE
-        if (m_trace) m_trace->dump(10 * cycle + 5 * phase);
-#else
-        (void)phase;
-#endif
     }
 
     void sample() {
@@ -204,14 +151,16 @@ private:
                         attributes(m_top->m_axi_arid, m_top->m_axi_arlock, m_top->m_axi_arcache,
                                    m_top->m_axi_arprot, m_top->m_axi_arqos, m_top->m_axi_arregion,
                                    m_top->m_axi_aruser),
-                        m_top->m_axi_arlen, m_top->m_axi_arsize, m_top->m_axi_arburst};
+                        byte(m_top->m_axi_arlen), byte(m_top->m_axi_arsize),
+                        byte(m_top->m_axi_arburst)};
         }
         if (m_out.awvalid) {
             m_out.aw = {m_top->m_axi_awaddr,
                         attributes(m_top->m_axi_awid, m_top->m_axi_awlock, m_top->m_axi_awcache,
                                    m_top->m_axi_awprot, m_top->m_axi_awqos, m_top->m_axi_awregion,
                                    m_top->m_axi_awuser),
-                        m_top->m_axi_awlen, m_top->m_axi_awsize, m_top->m_axi_awburst};
+                        byte(m_top->m_axi_awlen), byte(m_top->m_axi_awsize),
+                        byte(m_top->m_axi_awburst)};
         }
         if (m_out.wvalid) {
             m_out.wlast = m_top->m_axi_wlast;
@@ -219,6 +168,8 @@ private:
             std::memcpy(m_out.wdata, &m_top->m_axi_wdata, kBeat);
         }
     }
+
+    static uint8_t byte(uint32_t value) { return static_cast<uint8_t>(value); }
 
     static uint64_t attributes(uint64_t id, uint64_t lock, uint64_t cache, uint64_t prot,
                                uint64_t qos, uint64_t region, uint64_t user) {
@@ -246,28 +197,6 @@ private:
                       what, address, kAnswerCycles);
         error = text;
         return kNoAnswer;
-    }
-
-    void find_state(const std::string& name, const void* data) {
-        const auto word = static_cast<const uint32_t*>(data);
-        if (name == "load_state") timeline.states[0] = word;
-        if (name == "compute_state") timeline.states[1] = word;
-        if (name == "store_state") timeline.states[2] = word;
-        if (name == "status") timeline.status = word;
-    }
-
-    void find_arrays() {
-        const VerilatedScopeNameMap* scopes = m_context.scopeNameMap();
-        for (const auto& scope : *scopes) {
-            if (!scope.second->varsp()) continue;
-            for (const auto& item : *scope.second->varsp()) {
-                const VerilatedVar& var = item.second;
-                if (var.udims() == 0) find_state(item.first, var.datap());
-                if (var.udims() != 1) continue;
-                arrays.push_back({std::string{scope.first} + "." + item.first, var.datap(),
-                                  var.entSize(), static_cast<uint64_t>(var.elements(1))});
-            }
-        }
     }
 };
 
