@@ -1,16 +1,16 @@
-"""Writes the core as one Verilog file."""
+"""Writes the core as one Verilog file, or as the netlist that Verilog is made from."""
 
 import re
 
 from amaranth import ClockDomain, ClockSignal, Module, ResetSignal, Signal
-from amaranth.back import verilog
+from amaranth.back import rtlil, verilog
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from vitral.config import CoreConfig
 from vitral.hw.core.core import Core, core_signature
 
-__all__ = ["TOP_NAME", "emit", "port_list"]
+__all__ = ["TOP_NAME", "emit", "emit_rtlil", "port_list"]
 
 TOP_NAME = "vitral_core"
 
@@ -70,6 +70,11 @@ def emit(config: CoreConfig) -> str:
         f"// digest {config.digest}\n"
         f"{body}"
     )
+
+
+def emit_rtlil(config: CoreConfig) -> str:
+    """RTLIL text of the core: the netlist from which yosys writes the Verilog of `emit`."""
+    return rtlil.convert(_Top(config), name=TOP_NAME, emit_src=False)
 
 
 def port_list(config: CoreConfig) -> list[tuple[str, str, int]]:

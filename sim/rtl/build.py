@@ -1,4 +1,7 @@
-"""Builds the simulator library of a core: Verilog → Verilator → C++ → shared object, cached."""
+"""Builds the simulator library of a core as a shared object, cached.
+
+Either from Verilog, by Verilator, or from the C++ that `sim.rtl.netlist` writes.
+"""
 
 import os
 import re
@@ -11,15 +14,15 @@ from pathlib import Path
 
 from vitral.errors import DeviceError
 from vitral.sim.rtl.cache import cache_folder, digest_of, locked
-from vitral.sim.rtl.toolchain import Toolchain, environment, find_toolchain
+from vitral.sim.rtl.toolchain import Toolchain, environment, find_compiler, find_toolchain
 
-__all__ = ["Trace", "build_library", "trace_kind"]
+__all__ = ["Trace", "build_library", "build_native", "trace_kind"]
 
 Trace = str
 """Waveform format of a library: "" (none), "fst" or "vcd"."""
 
 HERE = Path(__file__).parent
-SOURCES = ("harness.cpp", "memory.h", "timeline.h")
+SOURCES = ("harness.cpp", "memory.h", "model.h", "timeline.h", "words.h")
 LIBRARY = "libcore.so"
 
 VERILATOR_FLAGS = (
@@ -36,11 +39,15 @@ VERILATOR_FLAGS = (
     "-Wno-lint",  # Amaranth's adders trip WIDTHEXPAND; hw's own tests lint with a reasoned list
     "-Wno-style",
 )
-COMPILER_FLAGS = (
+COMMON_FLAGS = (
     *("-std=c++17", "-faligned-new", "-w", "-fPIC"),
     "-fvisibility=hidden",  # calls inside the library need no detour: twice as fast
+)
+COMPILER_FLAGS = (
+    *COMMON_FLAGS,
     *("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0"),
 )
+NATIVE_FLAGS = (*COMMON_FLAGS, "-DVITRAL_NATIVE=1", "-fno-gnu-unique")
 FAST = ("-O3", "-march=native")
 SLOW = ("-O0",)
 RUNTIME = ("-O1",)
@@ -88,6 +95,38 @@ def build_library(verilog: str, *, trace: Trace = "") -> Path:
     with locked(folder.with_suffix(".lock"), lambda: (folder / LIBRARY).exists()) as needed:
         if needed:
             _build(folder, verilog, trace, toolchain)
+    return folder / LIBRARY
+
+
+def build_native(model: str) -> Path:
+    """The shared library that simulates a core given as C++, built unless it is in the cache.
+
+    Parameters
+    ----------
+    model : str
+        A header with class ``vitral::Core``, as `vitral.sim.rtl.netlist.cpp` writes it.
+
+    Raises
+    ------
+    DeviceError
+        When there is no C++ compiler, or the build fails; names the log file.
+    """
+    compiler = find_compiler()
+    sources = [(HERE / "cpp" / name).read_text() for name in SOURCES]
+    flags = (*NATIVE_FLAGS, *FAST)
+    folder = cache_folder() / "rtl" / digest_of(model, *sources, compiler.digest, *flags)
+    with locked(folder.with_suffix(".lock"), lambda: (folder / LIBRARY).exists()) as needed:
+        if needed:
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix="build-") as name:
+                result = Path(name) / "result"
+                result.mkdir()
+                (result / "core.h").write_text(model)
+                log = folder.with_suffix(".log")
+                log.write_text("")
+                command = [compiler.path, *flags, f"-I{result}", f"-I{HERE / 'cpp'}", "-shared"]
+                command += [str(HERE / "cpp" / "harness.cpp"), "-o", str(result / LIBRARY)]
+                _call(command, log, dict(os.environ))
+                result.rename(folder)
     return folder / LIBRARY
 
 
@@ -195,9 +234,10 @@ def _listing(model: Path) -> Iterator[tuple[str, str]]:
             yield group, name
 
 
-def _call(command: list[str], log: Path) -> None:
+def _call(command: list[str], log: Path, variables: dict[str, str] | None = None) -> None:
     """Run a tool with its output in the log; DeviceError when it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    settings = environment() if variables is None else variables
+    done = subprocess.run(command, capture_output=True, text=True, env=settings, check=False)
     with log.open("a") as file:
         file.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}")
     if done.returncode:

@@ -1,17 +1,28 @@
-"""Verilog of a core for simulation, emitted once per configuration and kept."""
+"""Texts of a core for simulation, made once per configuration and kept."""
 
 import importlib.metadata
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import vitral
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 from vitral.sim.rtl.cache import cache_folder, digest_of, locked, write_atomically
+from vitral.sim.rtl.netlist.cpp import write_cpp
+from vitral.sim.rtl.netlist.flatten import flatten
+from vitral.sim.rtl.netlist.rtlil import NetlistError, read_rtlil
 
-__all__ = ["emit_verilog"]
+__all__ = ["emit_cpp", "emit_verilog"]
 
 SHARED = ("config.py", "encoding.py", "errors.py", "instructions.py", "isa.py", "registers.py")
 """What `hw` is made from besides its own files."""
+
+
+REFUSED = "// none: "
+"""How the text of a core begins that cannot be written as C++; the reason follows."""
+
+PROBES = ("load_state", "compute_state", "store_state", "status")
+"""Words that the register file shows and the harness looks at."""
 
 
 def emit_verilog(config: CoreConfig) -> str:
@@ -22,13 +33,52 @@ def emit_verilog(config: CoreConfig) -> str:
     DeviceError
         When Amaranth is not installed.
     """
-    key = digest_of(*_sources(), *_versions(), repr(sorted(config.to_dict().items())))
-    path = cache_folder() / "verilog" / f"{key}.v"
+
+    def make() -> str:
+        from vitral.hw.verilog import emit
+
+        return emit(config)
+
+    return _kept(config, "verilog", ".v", (), make)
+
+
+def emit_cpp(config: CoreConfig) -> str | None:
+    """C++ of the same netlist: class `Core` of `vitral.sim.rtl.netlist.cpp`, cached likewise.
+
+    None when the configuration needs an operator that cannot be written.
+
+    Raises
+    ------
+    DeviceError
+        When Amaranth is not installed.
+    """
+
+    def make() -> str:
+        from vitral.hw.verilog import TOP_NAME, emit_rtlil
+
+        probes = {name: ("core.registers", name) for name in PROBES}
+        try:
+            modules = read_rtlil(emit_rtlil(config))
+            return write_cpp(flatten(modules, f"\\{TOP_NAME}", probes), "Core")
+        except NetlistError as error:
+            return f"{REFUSED}{error}\n"
+
+    compiler = [
+        path.read_text() for path in sorted((Path(__file__).parent / "netlist").glob("*.py"))
+    ]
+    text = _kept(config, "cpp", ".h", compiler, make)
+    return None if text.startswith(REFUSED) else text
+
+
+def _kept(
+    config: CoreConfig, kind: str, suffix: str, sources: Iterable[str], make: Callable[[], str]
+) -> str:
+    values = repr(sorted(config.to_dict().items()))
+    key = digest_of(*_sources(), *_versions(), *sources, values)
+    path = cache_folder() / kind / f"{key}{suffix}"
     with locked(path.with_suffix(".lock"), path.exists) as needed:
         if needed:
-            from vitral.hw.verilog import emit
-
-            write_atomically(path, emit(config))
+            write_atomically(path, make())
     return path.read_text()
 
 

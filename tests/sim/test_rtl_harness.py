@@ -219,9 +219,11 @@ def test_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(shutil, "which", lambda *_: None)
     toolchain.find_toolchain.cache_clear()
+    toolchain.find_compiler.cache_clear()
     with pytest.raises(DeviceError, match=r"needs a C\+\+ compiler"):
         toolchain.find_toolchain()
-    toolchain.find_toolchain.cache_clear()
+    with pytest.raises(DeviceError, match=r"needs a C\+\+ compiler"):
+        toolchain.find_compiler()
 
 
 def test_writes_a_waveform(verilog: str, tmp_path: Path) -> None:

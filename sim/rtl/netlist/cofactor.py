@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from vitral.sim.rtl.netlist.flatten import (
-    Choice,
     Decision,
     Node,
     Operator,

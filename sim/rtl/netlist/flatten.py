@@ -4,9 +4,36 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from vitral.sim.rtl.netlist.rtlil import Assign, Cell, Chunk, Memory, Module, Spec, Statement, Switch
+from vitral.sim.rtl.netlist.rtlil import (
+    Assign,
+    Cell,
+    Chunk,
+    Memory,
+    Module,
+    NetlistError,
+    Spec,
+    Statement,
+)
 
-__all__ = ["Decision", "Netlist", "Node", "Operator", "Ram", "Read", "Value", "Variable", "Write", "bit_of", "flatten", "part_width", "width_of"]
+__all__ = [
+    "Choice",
+    "Decision",
+    "Netlist",
+    "Node",
+    "Operator",
+    "Part",
+    "Put",
+    "Ram",
+    "Read",
+    "Step",
+    "Value",
+    "Variable",
+    "Write",
+    "bit_of",
+    "flatten",
+    "part_width",
+    "width_of",
+]
 
 
 @dataclass(eq=False)
@@ -95,10 +122,14 @@ class Write:
 
 @dataclass(eq=False)
 class Netlist:
-    """All of a core. `registers` have their next values; `nodes` their drivers."""
+    """All of a core: `registers` with their next values, `nodes` by their targets.
+
+    `outputs` are the ports of that direction, `probes` other values that somebody wants to see.
+    """
 
     inputs: list[Variable] = field(default_factory=list)
     outputs: list[tuple[str, Value]] = field(default_factory=list)
+    probes: list[tuple[str, Value]] = field(default_factory=list)
     nodes: dict[Variable, Node] = field(default_factory=dict)
     registers: list[tuple[Variable, Value]] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
@@ -122,7 +153,7 @@ class _Flattener:
         self._resolved: dict[Key, Value] = {}
         self.netlist = Netlist()
 
-    def run(self, top: str) -> Netlist:
+    def run(self, top: str, probes: Mapping[str, tuple[str, str]]) -> Netlist:
         self._enter("", self._modules[top])
         ports = self._modules[top].wires
         for name, wire in ports.items():
@@ -138,6 +169,11 @@ class _Flattener:
             if wire.direction == "output":
                 value = self._value("", ((name, 0, wire.width),))
                 self.netlist.outputs.append((name[1:], value))
+        for title, (path, wire) in probes.items():
+            key = (f"{path}.", f"\\{wire}")
+            if key not in self._widths:
+                raise NetlistError(f"the core has no {path}.{wire}; its instance names changed")
+            self.netlist.probes.append((title, self._wire_value(key)))
         return self.netlist
 
     def _enter(self, path: str, module: Module) -> None:
@@ -199,7 +235,7 @@ class _Flattener:
         for place, size, source in self._sources[path, name]:
             if (place, size) == (low, width) and isinstance(source, Variable):
                 return source
-        raise ValueError(f"{path}{name}[{low} +{width}] is not driven as a whole")
+        raise NetlistError(f"{path}{name}[{low} +{width}] is not driven as a whole")
 
     def _value(self, path: str, spec: Spec) -> Value:
         parts: list[Part] = []
@@ -273,7 +309,7 @@ class _Flattener:
         )
         if clocked:
             if "1" in cell.parameters["TRANSPARENCY_MASK"].partition("'")[2]:
-                raise ValueError(f"{ram.name}: transparent read ports are not supported")
+                raise NetlistError(f"{ram.name}: transparent read ports are not supported")
             self.netlist.reads.append(read)
         else:
             self.netlist.nodes[read.target] = read
@@ -330,7 +366,7 @@ def _ram(path: str, name: str, memory: Memory) -> Ram:
 
 def _wire(chunk: Chunk) -> tuple[str, int, int]:
     if isinstance(chunk, str):
-        raise ValueError("a constant cannot be driven")
+        raise NetlistError("a constant cannot be driven")
     return chunk
 
 
@@ -431,6 +467,11 @@ def _assigned(body: tuple[Statement, ...]) -> Iterator[tuple[str, int, int]]:
                 yield from _assigned(inner)
 
 
-def flatten(modules: Mapping[str, Module], top: str) -> Netlist:
-    """One netlist of the module `top` and all inside it. The clock is not part of it."""
-    return _Flattener(modules).run(top)
+def flatten(
+    modules: Mapping[str, Module], top: str, probes: Mapping[str, tuple[str, str]] | None = None
+) -> Netlist:
+    """One netlist of the module `top` and all inside it. The clock is not part of it.
+
+    `probes` names wires to be seen, as (path of the instance, wire).
+    """
+    return _Flattener(modules).run(top, probes or {})

@@ -23,6 +23,7 @@ from vitral.sim.rtl.netlist.place import (
     variables,
     written,
 )
+from vitral.sim.rtl.netlist.rtlil import NetlistError
 
 __all__ = ["place_edge"]
 
@@ -82,7 +83,8 @@ def _units(items: Sequence[Item]) -> list[list[Item]]:
     for item in items:
         targets = written(item)
         merged = [item]
-        for unit in {id(unit_of[t]): unit_of[t] for t in targets if t in unit_of}.values():
+        joined = {id(unit_of[target]) for target in targets if target in unit_of}
+        for unit in [unit for unit in reversed(units) if id(unit) in joined]:
             units.remove(unit)
             targets |= {t for inner in unit for t in written(inner)}
             merged = [*unit, *merged]
@@ -291,5 +293,5 @@ def _runs(
                         offer(user)
         runs.append((gate, run))
     if sum(len(run) for _, run in runs) != len(gates):
-        raise ValueError("gates made a loop")
+        raise NetlistError("gates made a loop")
     return runs

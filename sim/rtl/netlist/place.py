@@ -25,8 +25,25 @@ from vitral.sim.rtl.netlist.flatten import (
     Write,
     bit_of,
 )
+from vitral.sim.rtl.netlist.rtlil import NetlistError
 
-__all__ = ["Block", "Branch", "Compute", "Fetch", "Item", "Local", "Set", "Store", "place_edge", "edge_items", "node_reads", "place", "place_outputs", "values_of", "variables", "written"]
+__all__ = [
+    "Block",
+    "Branch",
+    "Compute",
+    "Fetch",
+    "Item",
+    "Local",
+    "Set",
+    "Store",
+    "edge_items",
+    "node_reads",
+    "place",
+    "place_outputs",
+    "values_of",
+    "variables",
+    "written",
+]
 
 WORTH = 3
 """Operations that a branch must save in the cycles in which it is not taken."""
@@ -202,15 +219,17 @@ def _items(target: Variable, steps: Iterable[Step], block: Block, low: int = 0) 
 
 def _is_chain(choice: Choice) -> bool:
     """If, else if, ...: every case asks for one bit of several."""
-    return len(choice.cases[0][0]) == 1 and len(choice.cases[0][0][0]) > 1 and all(
-        len(patterns) <= 1 and all(len(p) - p.count("-") == 1 for p in patterns)
-        for patterns, _ in choice.cases
+    return (
+        len(choice.cases[0][0]) == 1
+        and len(choice.cases[0][0][0]) > 1
+        and all(
+            len(patterns) <= 1 and all(len(p) - p.count("-") == 1 for p in patterns)
+            for patterns, _ in choice.cases
+        )
     )
 
 
-def _chain(
-    target: Variable, value: Value, cases: Cases, block: Block, low: int
-) -> list[Item]:
+def _chain(target: Variable, value: Value, cases: Cases, block: Block, low: int) -> list[Item]:
     """Each bit is asked for only when the ones before it were not set."""
     if not cases:
         return []
@@ -248,8 +267,13 @@ def _merged(items: Sequence[Item]) -> list[Item]:
 def _partner(earlier: Sequence[Item], branch: Branch) -> Branch | None:
     mine = written(branch)
     for item in reversed(earlier):
-        if isinstance(item, Branch) and item.value == branch.value and (
-            [patterns for patterns, _ in item.cases] == [patterns for patterns, _ in branch.cases]
+        if (
+            isinstance(item, Branch)
+            and item.value == branch.value
+            and (
+                [patterns for patterns, _ in item.cases]
+                == [patterns for patterns, _ in branch.cases]
+            )
         ):
             return item
         if written(item) & mine:
@@ -348,10 +372,12 @@ class _Placer:
 
     def __init__(self, nodes: Mapping[Variable, Node]) -> None:
         self._nodes = nodes
+        self._top = Block()
         self._place: dict[Variable, Block] = {}
         self._cost: dict[Variable, int] = {}
 
     def place(self, blocks: Sequence[Block]) -> list[Variable]:
+        self._top = blocks[0]
         for block in blocks:
             for item in block.items:
                 self._use(item, block)
@@ -377,7 +403,7 @@ class _Placer:
             if variable not in self._nodes or state.get(variable) == 2:
                 return
             if state.get(variable) == 1:
-                raise ValueError(f"combinational loop through {variable.name}")
+                raise NetlistError(f"combinational loop through {variable.name}")
             state[variable] = 1
             stack.append((variable, node_reads(self._nodes[variable])))
 
@@ -439,7 +465,9 @@ class _Placer:
 
     def _need(self, value: Value, block: Block) -> None:
         for variable in variables(value):
-            if variable in self._nodes:
+            if isinstance(self._nodes.get(variable), Read):
+                self._place[variable] = self._top  # before any memory is written
+            elif variable in self._nodes:
                 place = self._place.get(variable)
                 self._place[variable] = block if place is None else _common(place, block)
 

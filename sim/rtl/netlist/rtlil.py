@@ -4,7 +4,24 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["Assign", "Cell", "Chunk", "Memory", "Module", "Spec", "Statement", "Switch", "Wire", "read_rtlil"]
+__all__ = [
+    "Assign",
+    "Cell",
+    "Chunk",
+    "Memory",
+    "Module",
+    "NetlistError",
+    "Spec",
+    "Statement",
+    "Switch",
+    "Wire",
+    "read_rtlil",
+]
+
+
+class NetlistError(Exception):
+    """A netlist has something that cannot be rewritten as C++; Verilator takes it."""
+
 
 Chunk = tuple[str, int, int] | str
 """Bits ``(wire, lowest, width)`` of a wire, or constant bits as text, highest first."""
@@ -145,7 +162,7 @@ class _Reader:
                 body.append(self._read_switch(self._spec(rest)))
             elif word in ("end", "case"):
                 return tuple(body), line
-        raise ValueError("RTLIL ends inside a process")
+        raise NetlistError("RTLIL ends inside a process")
 
     def _read_switch(self, value: Spec) -> Switch:
         cases = []
@@ -162,7 +179,7 @@ class _Reader:
         target, at = self._take(tokens, 0)
         value, at = self._take(tokens, at)
         if at != len(tokens):
-            raise ValueError(f"RTLIL assignment has more than two values: {text}")
+            raise NetlistError(f"RTLIL assignment has more than two values: {text}")
         return Assign(target, value)
 
     def _spec(self, text: str) -> Spec:

@@ -1,0 +1,229 @@
+"""Netlists as C++: random circuits against Amaranth's simulator, and what is saved."""
+
+import ctypes
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from amaranth.back import rtlil  # pyright: ignore[reportAttributeAccessIssue]  # no stub
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Module,
+    Mux,
+    Signal,
+    Value,
+)
+from amaranth.lib.memory import Memory
+from amaranth.sim import Simulator
+
+from vitral.sim.rtl import build
+from vitral.sim.rtl.netlist.cpp import write_cpp
+from vitral.sim.rtl.netlist.dots import find_dots
+from vitral.sim.rtl.netlist.flatten import Operator, flatten, width_of
+from vitral.sim.rtl.netlist.rtlil import NetlistError, read_rtlil
+from vitral.sim.rtl.toolchain import find_compiler
+
+CYCLES = 60
+WIDTHS = (1, 1, 1, 2, 5, 8, 16, 31, 32, 33, 48, 63, 64, 65, 100, 128, 200)
+
+
+class Circuit:
+    """Random registers, a memory, conditions and operators, with 32-bit ports."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = random.Random(seed)
+        self.m = Module()
+        self.inputs = [Signal(width, name=f"in_{n}") for n, width in enumerate((1, 1, 8, 32, 64))]
+        self.registers = [
+            Signal(width, name=f"r_{n}", init=rng.getrandbits(width) if width <= 128 else 0)
+            for n, width in enumerate(rng.choices(WIDTHS, k=16))
+        ]
+        self.bits = [signal for signal in self.inputs + self.registers if len(signal) == 1]
+        self.outputs = [Signal(len(r), name=f"out_{n}") for n, r in enumerate(self.registers)]
+        for register, output in zip(self.registers, self.outputs, strict=True):
+            self.m.d.comb += output.eq(register)
+        self._memory()
+        for register in self.registers:
+            self._set(register)
+
+    def _memory(self) -> None:
+        rng = self.rng
+        self.m.submodules.ram = ram = Memory(shape=40, depth=8, init=[])
+        write, read, now = ram.write_port(), ram.read_port(), ram.read_port(domain="comb")
+        self.m.d.comb += [
+            write.en.eq(self.bit()),
+            write.addr.eq(self.value(3, 1)),
+            write.data.eq(self.value(40, 1)),
+            read.en.eq(self.bit()),
+            read.addr.eq(self.value(3, 1)),
+            now.addr.eq(self.value(3, 1)),
+        ]
+        self.words = [read.data, now.data]
+        self.rng = rng
+
+    def bit(self) -> Value:
+        bits = self.rng.choices(self.bits, k=2)
+        return self.rng.choice((bits[0], ~bits[0], bits[0] & bits[1], bits[0] | bits[1]))
+
+    def value(self, width: int, depth: int) -> Value:
+        """An expression of that width."""
+        rng = self.rng
+        if not depth:
+            source = rng.choice([*self.inputs, *self.registers, *getattr(self, "words", [])])
+            low = rng.randrange(len(source))
+            return source[low : low + width]
+        a, b = (self.value(min(width, 60), depth - 1) for _ in range(2))
+        small = self.value(6, 0)
+        choices = [
+            a + b,
+            a - b,
+            a & b,
+            a | b,
+            a ^ b,
+            ~a,
+            a[:20] * b[:20],
+            a.as_signed() + b.as_signed(),
+            (a[:18].as_signed() * b[:18].as_signed()),
+            a << small[:4],
+            a >> small,
+            a.as_signed() >> small,
+            Mux(self.bit(), a, b),
+            Mux(a < b, a, b),
+            Mux(a.as_signed() <= b.as_signed(), b, Const(5, 7)),
+            Cat(a[:7], b, a),
+            Cat(a == b, a != b, a.any(), b.all(), a.xor()),
+            self.value(width, 0),
+        ]
+        return rng.choice(choices)[:width]
+
+    def _set(self, register: Signal) -> None:
+        m, rng, width = self.m, self.rng, len(register)
+        kind = rng.choice((0, 1, 2, 3, 4) if width <= 100 else (0, 1, 4))
+        if kind == 0:
+            m.d.sync += register.eq(self.value(width, 2))
+        elif kind == 1:
+            with m.If(self.bit()):
+                m.d.sync += register.eq(self.value(width, 2))
+            with m.If(self.bit()):
+                m.d.sync += register[: max(1, width // 2)].eq(self.value(width, 1))
+        elif kind == 2:
+            with m.If(self.bit()):
+                m.d.sync += register.eq(self.value(width, 2))
+            with m.Elif(self.bit()):
+                m.d.sync += register.eq(register + 1)
+            with m.Else():
+                m.d.sync += register.eq(self.value(width, 1))
+        elif kind == 3:
+            with m.Switch(Cat(self.value(3, 1), Const(0, 3))[:3]):
+                with m.Case(1, 2):
+                    m.d.sync += register.eq(self.value(width, 2))
+                with m.Case("1--"):
+                    m.d.sync += register.eq(~register)
+        else:
+            wire = Signal(width, name=f"{register.name}_wire")
+            with m.If(self.bit()):
+                m.d.comb += wire.eq(self.value(width, 2))
+            with m.If(self.bit()):
+                m.d.sync += register.eq(wire)
+
+
+def run_amaranth(circuit: Circuit, stimuli: list[list[int]]) -> list[list[int]]:
+    seen: list[list[int]] = []
+
+    async def bench(ctx):
+        for values in stimuli:
+            for signal, value in zip(circuit.inputs, values, strict=True):
+                ctx.set(signal, value)
+            seen.append([ctx.get(output) for output in circuit.outputs])
+            await ctx.tick()
+
+    simulator = Simulator(circuit.m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return seen
+
+
+def emit(circuit: Circuit) -> str:
+    m = Module()
+    m.domains.sync = ClockDomain(reset_less=True)
+    clk = Signal()
+    m.d.comb += ClockSignal().eq(clk)
+    m.submodules.circuit = circuit.m
+    ports = [clk, *circuit.inputs, *circuit.outputs]
+    return rtlil.convert(m, name="top", ports=ports, emit_src=False)
+
+
+def run_native(circuit: Circuit, stimuli: list[list[int]], folder: Path) -> list[list[int]]:
+    text = write_cpp(flatten(read_rtlil(emit(circuit)), r"\top"), "Core")
+    (folder / "core.h").write_text(text)
+    sets = "\n".join(
+        f"std::memcpy(&core.{s.name}, in + {64 * n}, sizeof core.{s.name});"
+        for n, s in enumerate(circuit.inputs)
+    )
+    gets = "\n".join(
+        f"std::memcpy(out + {64 * n}, &core.{s.name}, {(len(s) + 7) // 8});"
+        for n, s in enumerate(circuit.outputs)
+    )
+    (folder / "main.cpp").write_text(
+        '#include "core.h"\nusing namespace vitral;\nstatic Core core;\n'
+        'extern "C" void step(const uint8_t* in, uint8_t* out) {\n'
+        f"{sets}\ncore.settle();\n{gets}\ncore.edge();\n}}\n"
+    )
+    library = folder / "circuit.so"
+    include = Path(build.__file__).parent / "cpp"
+    command = [find_compiler().path, "-std=c++17", "-O1", "-w", "-fPIC", "-shared"]
+    command += [f"-I{include}", str(folder / "main.cpp"), "-o", str(library)]
+    subprocess.run(command, check=True)
+    step = ctypes.CDLL(str(library)).step
+    seen = []
+    for values in stimuli:
+        data = b"".join(value.to_bytes(64, "little") for value in values)
+        out = ctypes.create_string_buffer(64 * len(circuit.outputs))
+        step(data, out)
+        words = [out.raw[64 * n : 64 * n + 64] for n in range(len(circuit.outputs))]
+        seen.append([int.from_bytes(word, "little") for word in words])
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_circuits_do_the_same_as_in_amaranth(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    circuit = Circuit(seed)
+    stimuli = [[rng.getrandbits(len(s)) for s in circuit.inputs] for _ in range(CYCLES)]
+    wanted = run_amaranth(circuit, stimuli)
+    got = run_native(circuit, stimuli, tmp_path)
+    for cycle, (row, other) in enumerate(zip(got, wanted, strict=True)):
+        names = [s.name for s, a, b in zip(circuit.registers, row, other, strict=True) if a != b]
+        assert not names, f"seed {seed}, cycle {cycle}: {names}"
+    assert len({tuple(row) for row in wanted}) > CYCLES // 2  # they do change
+
+
+def test_sums_of_products_of_bytes_become_dot_products() -> None:
+    m = Module()
+    m.domains.sync = ClockDomain(reset_less=True)
+    clk, left, right, total = Signal(), Signal(64), Signal(64), Signal(32)
+    m.d.comb += ClockSignal().eq(clk)
+    products = [left[n:][:8].as_signed() * right[n:][:8].as_signed() for n in range(0, 64, 8)]
+    value = Const(0, 32).as_signed()
+    for product in products:
+        value = (value + product)[:32].as_signed()
+    m.d.sync += total.eq(value)
+    text = rtlil.convert(m, name="top", ports=[clk, left, right, total], emit_src=False)
+    netlist = flatten(read_rtlil(text), r"\top")
+    find_dots(netlist)
+    dots = [n for n in netlist.nodes.values() if isinstance(n, Operator) and n.kind == "dot"]
+    assert max(width_of(node.operands[0]) for node in dots) == 64
+
+
+def test_output_that_depends_on_an_input_is_refused() -> None:
+    m = Module()
+    a, b = Signal(name="a"), Signal(name="b")
+    m.d.comb += b.eq(~a)
+    text = rtlil.convert(m, name="top", ports=[a, b], emit_src=False)
+    with pytest.raises(NetlistError, match="output b depends on input a"):
+        write_cpp(flatten(read_rtlil(text), r"\top"), "Core")
