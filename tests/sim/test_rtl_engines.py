@@ -44,7 +44,7 @@ def _bytes(content: object) -> list[bytes]:
 
 
 def test_unknown_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DeviceError, match=r"no simulation engine .icarus.; there are: native, verilator"):
+    with pytest.raises(DeviceError, match="engine .icarus.; there are: native"):
         RtlSimulator(CoreConfig(), engine="icarus")
     monkeypatch.setenv("VITRAL_TSIM", "cxxrtl")
     with pytest.raises(DeviceError, match="no simulation engine 'cxxrtl'"):

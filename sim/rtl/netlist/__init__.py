@@ -1,6 +1,6 @@
-"""Rewrites a core's netlist as Verilog that simulates fast: one process, nothing computed in vain.
+"""Rewrites a core's netlist as C++ that simulates fast: nothing is computed in vain.
 
 The way of a core from Amaranth to a simulation::
 
-    RTLIL ─ rtlil ─► modules ─ flatten ─► nodes, registers ─ place ─► blocks ─ write ─► Verilog
+    RTLIL ─ rtlil ─► modules ─ flatten ─► netlist ─ dots, place, gate ─► blocks ─ order, cpp ─► C++
 """
