@@ -23,30 +23,25 @@ class Operands:
     With `sharing`, rows o, o + block / sharing, ... have the same left operands, so that one
     multiplier can serve them: group g of the rows uses columns ``TAPS * g`` to
     ``TAPS * (g + 1) - 1`` for its window. `block` is at least ``TAPS * sharing``.
+
+    Columns beyond those of windows are alike in all rows; synthesis merges their registers.
     """
 
     def __init__(self, config: CoreConfig, *, sharing: int) -> None:
-        self._config = config
-        self._sharing = sharing
+        self._block = config.block
         self._rows = config.block // sharing
-        own_columns = TAPS * sharing
-        own, rest = BYTE * own_columns, BYTE * (config.block - own_columns)
-        self._own = [
-            [Signal(own, name=f"own_{b}_{o}", reset_less=True) for o in range(self._rows)]
-            for b in range(config.batch)
-        ]
-        self._rest = [
-            Signal(rest, name=f"rest_{b}", reset_less=True) if rest else Const(0, 0)
+        row_bits = BYTE * config.block
+        self._left = [
+            [Signal(row_bits, name=f"left_{b}_{o}", reset_less=True) for o in range(self._rows)]
             for b in range(config.batch)
         ]
         self._right = [
-            Signal(BYTE * config.block, name=f"wgt_{o}", reset_less=True)
-            for o in range(config.block)
+            Signal(row_bits, name=f"right_{o}", reset_less=True) for o in range(config.block)
         ]
 
     def left(self, batch: int, row: int) -> Value:
         """Input lanes of an output, the first in the low bits."""
-        return Cat(self._own[batch][row % self._rows], self._rest[batch])
+        return self._left[batch][row % self._rows]
 
     def right(self, row: int) -> Value:
         """Weight lanes of an output."""
@@ -54,34 +49,26 @@ class Operands:
 
     def taps(self, batch: int, row: int) -> list[Value]:
         """What left(batch, row) holds of each tap while a window is loaded."""
-        own = self._own[batch][row % self._rows]
         first = TAPS * (row // self._rows)
-        return [_lane(own, first + tap) for tap in range(TAPS)]
+        return [_lane(self.left(batch, row), first + tap) for tap in range(TAPS)]
 
     def load_tile(self, m: Module, inp: Value, wgt: Value) -> None:
         """Assigns the operands of a tile product, under the caller's condition."""
-        row_bits = BYTE * self._config.block
-        for b, rest in enumerate(self._rest):
-            lanes = inp[b * row_bits :][:row_bits]
-            m.d.sync += [own.eq(lanes[: len(own)]) for own in self._own[b]]
-            if len(rest):
-                m.d.sync += rest.eq(lanes[row_bits - len(rest) :])
+        row_bits = BYTE * self._block
+        for b, rows in enumerate(self._left):
+            m.d.sync += [left.eq(inp[b * row_bits :][:row_bits]) for left in rows]
         m.d.sync += [row.eq(wgt[o * row_bits :][:row_bits]) for o, row in enumerate(self._right)]
 
     def load_window(self, m: Module, taps: list[Value], wgt: Value) -> None:
-        """Assigns the operands of a window, likewise. A missing tap's lanes do not matter to the
-        caller, or are 0."""
-        block = self._config.block
-        for b, rest in enumerate(self._rest):
-            if len(rest):
-                m.d.sync += rest.eq(0)
-            for row, own in enumerate(self._own[b]):
-                outputs = range(row, block, self._rows)
-                m.d.sync += own.eq(Cat(_lane(tap, b * block + o) for o in outputs for tap in taps))
+        """Assigns the operands of a window, likewise; a tap that is not there is one of zeros."""
+        for b, rows in enumerate(self._left):
+            for row, left in enumerate(rows):
+                outputs = range(b * self._block + row, (b + 1) * self._block, self._rows)
+                m.d.sync += left.eq(Cat(_lane(tap, o) for o in outputs for tap in taps))
         for o, right in enumerate(self._right):
-            before = BYTE * TAPS * (o // self._rows)
-            lanes = Cat(_lane(wgt, tap * block + o) for tap in range(TAPS))
-            m.d.sync += right.eq(Cat(Const(0, before), lanes))
+            before = Const(0, BYTE * TAPS * (o // self._rows))
+            lanes = (_lane(wgt, tap * self._block + o) for tap in range(TAPS))
+            m.d.sync += right.eq(Cat(before, *lanes))
 
 
 def _lane(word: Value, number: int) -> Value:
