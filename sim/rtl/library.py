@@ -85,6 +85,8 @@ _SIGNATURES = {
     "timeline_marks": (c_void_p, (c_void_p, POINTER(c_uint64))),
     "timeline_changes": (c_void_p, (c_void_p, POINTER(c_uint64))),
     "timeline_traffic": (c_void_p, (c_void_p, POINTER(c_uint64))),
+    "watch": (None, (c_void_p,)),
+    "signature": (c_uint64, (c_void_p,)),
     "trace_open": (c_int, (c_void_p, c_char_p)),
     "trace_close": (None, (c_void_p,)),
 }
@@ -164,6 +166,15 @@ class Harness:
     def beats(self) -> tuple[int, int]:
         """Data beats read and written since the model was made."""
         return self._ask("read_beats"), self._ask("write_beats")
+
+    def watch(self) -> None:
+        """Start a new `signature`."""
+        self._ask("watch")
+
+    @property
+    def signature(self) -> int:
+        """A hash of all outputs in every cycle since `watch`; 0 without it."""
+        return self._ask("signature")
 
     def reset(self) -> None:
         """Eight cycles of `aresetn` low; the memory forgets its bursts."""

@@ -118,6 +118,15 @@ class RtlSimulator:
         """Data beats read and written on the memory port so far, as the memory counted them."""
         return self._harness.beats
 
+    def watch(self) -> None:
+        """Keep a `signature` from now on, which costs speed."""
+        self._harness.watch()
+
+    @property
+    def signature(self) -> int:
+        """A hash of the memory port's outputs and the interrupt in every cycle since `watch`."""
+        return self._harness.signature
+
     @property
     def arrays(self) -> dict[str, npt.NDArray[np.uint8]]:
         """The model's memories by hierarchical name, uint8 (depth, bytes), live windows."""

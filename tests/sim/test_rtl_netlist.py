@@ -23,7 +23,8 @@ from amaranth.sim import Simulator
 from vitral.sim.rtl import build
 from vitral.sim.rtl.netlist.cpp import write_cpp
 from vitral.sim.rtl.netlist.dots import find_dots
-from vitral.sim.rtl.netlist.flatten import Operator, flatten, width_of
+from vitral.sim.rtl.netlist.flatten import flatten
+from vitral.sim.rtl.netlist.netlist import Operator, width_of
 from vitral.sim.rtl.netlist.rtlil import NetlistError, read_rtlil
 from vitral.sim.rtl.toolchain import find_compiler
 

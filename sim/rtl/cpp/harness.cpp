@@ -28,6 +28,7 @@ public:
     std::vector<Array> arrays;
     std::string error;
     uint64_t cycle = 0;
+    uint64_t signature = 0;  // of all outputs in every cycle; 0 when nobody watches
 
     Harness() {
         arrays = m_model.arrays();
@@ -113,6 +114,8 @@ public:
         return kLimit;
     }
 
+    void watch() { signature = 0xCBF29CE484222325; }
+
     bool open_trace(const char* path) { return m_model.open_trace(path); }
     void close_trace() { m_model.close_trace(); }
 
@@ -130,6 +133,7 @@ private:
 
     void high() {
         sample();
+        if (signature) sign();
         memory.edge(m_out, cycle);
         clock_high();
         apply();
@@ -138,6 +142,27 @@ private:
     void clock_high() {
         m_model.edge(cycle);
         ++cycle;
+    }
+
+    void mix(uint64_t value) {
+        signature = (signature ^ value) * 0x100000001B3;
+        signature ^= signature >> 29;
+    }
+
+    void sign() {
+        mix(m_out.arvalid | m_out.awvalid << 1 | m_out.wvalid << 2 | m_out.rready << 3
+            | m_out.bready << 4 | (m_top->irq ? 32 : 0));
+        if (m_out.arvalid) sign(m_out.ar);
+        if (m_out.awvalid) sign(m_out.aw);
+        if (!m_out.wvalid) return;
+        mix(m_out.wstrb << 1 | m_out.wlast);
+        for (unsigned i = 0; i < kBeat; ++i)
+            if (m_out.wstrb >> i & 1) mix(i << 8 | m_out.wdata[i]);
+    }
+
+    void sign(const Address& a) {
+        mix(a.address);
+        mix(a.attributes ^ static_cast<uint64_t>(a.len) << 48);
     }
 
     void sample() {
@@ -273,6 +298,9 @@ const vitral::Traffic* vitral_timeline_traffic(Harness* h, uint64_t* count) {
     *count = h->timeline.traffic.size();
     return h->timeline.traffic.data();
 }
+
+void vitral_watch(Harness* h) { h->watch(); }
+uint64_t vitral_signature(Harness* h) { return h->signature; }
 
 int vitral_trace_open(Harness* h, const char* path) { return h->open_trace(path); }
 void vitral_trace_close(Harness* h) { h->close_trace(); }

@@ -4,7 +4,8 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from vitral.sim.rtl.netlist.flatten import (
+from vitral.sim.rtl.netlist.items import Block, Branch, Item, node_reads, values_of, variables
+from vitral.sim.rtl.netlist.netlist import (
     Decision,
     Node,
     Operator,
@@ -15,7 +16,6 @@ from vitral.sim.rtl.netlist.flatten import (
     part_width,
     width_of,
 )
-from vitral.sim.rtl.netlist.place import Block, Branch, Item, node_reads, values_of, variables
 
 __all__ = ["Cofactors", "Known", "is_inert"]
 

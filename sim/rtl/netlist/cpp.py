@@ -17,18 +17,8 @@ from vitral.sim.rtl.netlist.expressions import (
     is_wide,
     test,
 )
-from vitral.sim.rtl.netlist.flatten import (
-    Netlist,
-    Operator,
-    Ram,
-    Value,
-    Variable,
-    part_width,
-    width_of,
-)
 from vitral.sim.rtl.netlist.gate import place_edge
-from vitral.sim.rtl.netlist.order import Order
-from vitral.sim.rtl.netlist.place import (
+from vitral.sim.rtl.netlist.items import (
     Block,
     Branch,
     Compute,
@@ -37,9 +27,19 @@ from vitral.sim.rtl.netlist.place import (
     Local,
     Set,
     node_reads,
-    place_outputs,
     variables,
 )
+from vitral.sim.rtl.netlist.netlist import (
+    Netlist,
+    Operator,
+    Ram,
+    Value,
+    Variable,
+    part_width,
+    width_of,
+)
+from vitral.sim.rtl.netlist.order import Order
+from vitral.sim.rtl.netlist.place import place_outputs
 from vitral.sim.rtl.netlist.rtlil import NetlistError
 
 __all__ = ["write_cpp"]

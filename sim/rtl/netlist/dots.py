@@ -1,6 +1,6 @@
 """Finds dot products of signed bytes in a netlist: sums of products, added up one by one."""
 
-from vitral.sim.rtl.netlist.flatten import Netlist, Operator, Value, Variable, width_of
+from vitral.sim.rtl.netlist.netlist import Netlist, Operator, Value, Variable, width_of
 
 __all__ = ["find_dots"]
 

@@ -6,7 +6,7 @@ bytes, read and set by the functions of words.h.
 
 import re
 
-from vitral.sim.rtl.netlist.flatten import (
+from vitral.sim.rtl.netlist.netlist import (
     Operator,
     Part,
     Ram,

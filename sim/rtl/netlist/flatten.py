@@ -1,9 +1,25 @@
-"""From modules to one flat netlist of variables, operators, decisions, registers and memories."""
+"""From modules to one flat netlist."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 
+from vitral.sim.rtl.netlist.netlist import (
+    Choice,
+    Decision,
+    Netlist,
+    Operator,
+    Part,
+    Put,
+    Ram,
+    Read,
+    Step,
+    Value,
+    Variable,
+    Write,
+    bits_of,
+    cut,
+    part_width,
+)
 from vitral.sim.rtl.netlist.rtlil import (
     Assign,
     Cell,
@@ -15,126 +31,7 @@ from vitral.sim.rtl.netlist.rtlil import (
     Statement,
 )
 
-__all__ = [
-    "Choice",
-    "Decision",
-    "Netlist",
-    "Node",
-    "Operator",
-    "Part",
-    "Put",
-    "Ram",
-    "Read",
-    "Step",
-    "Value",
-    "Variable",
-    "Write",
-    "bit_of",
-    "flatten",
-    "part_width",
-    "width_of",
-]
-
-
-@dataclass(eq=False)
-class Variable:
-    """A signal with one driver: an input, an operator, a decision, or a register."""
-
-    name: str
-    width: int
-    init: str | None = None
-
-
-@dataclass(eq=False)
-class Ram:
-    """A memory."""
-
-    name: str
-    width: int
-    depth: int
-
-
-Part = tuple[Variable, int, int] | str
-"""Bits ``(variable, lowest, width)``, or constant bits, highest first."""
-
-Value = tuple[Part, ...]
-"""A value put together from parts, lowest first."""
-
-
-@dataclass(eq=False)
-class Operator:
-    """`target` = an operator of RTLIL on its operands; `signed` when both are."""
-
-    target: Variable
-    kind: str
-    operands: tuple[Value, ...]
-    signed: bool
-
-
-@dataclass(eq=False)
-class Read:
-    """`target` = a word of a memory; at a clock edge while `enable`, or at once without it."""
-
-    target: Variable
-    ram: Ram
-    address: Value
-    enable: Value | None
-
-
-@dataclass(eq=False)
-class Decision:
-    """`target` gets its value by statements; targets in them are ``(target, lowest, width)``."""
-
-    target: Variable
-    body: tuple["Step", ...]
-
-
-@dataclass(frozen=True)
-class Put:
-    """Bits of a decision's target from `low` on get a value."""
-
-    low: int
-    value: Value
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The first case with a matching pattern; one without patterns matches always."""
-
-    value: Value
-    cases: tuple[tuple[tuple[str, ...], tuple["Step", ...]], ...]
-
-
-Step = Put | Choice
-Node = Operator | Decision | Read
-
-
-@dataclass(eq=False)
-class Write:
-    """At a clock edge, bits of a memory's word from `low` on get `value` while `enable`."""
-
-    ram: Ram
-    address: Value
-    low: int
-    value: Value
-    enable: Part
-
-
-@dataclass(eq=False)
-class Netlist:
-    """All of a core: `registers` with their next values, `nodes` by their targets.
-
-    `outputs` are the ports of that direction, `probes` other values that somebody wants to see.
-    """
-
-    inputs: list[Variable] = field(default_factory=list)
-    outputs: list[tuple[str, Value]] = field(default_factory=list)
-    probes: list[tuple[str, Value]] = field(default_factory=list)
-    nodes: dict[Variable, Node] = field(default_factory=dict)
-    registers: list[tuple[Variable, Value]] = field(default_factory=list)
-    reads: list[Read] = field(default_factory=list)
-    writes: list[Write] = field(default_factory=list)
-    rams: list[Ram] = field(default_factory=list)
+__all__ = ["flatten"]
 
 
 Key = tuple[str, str]
@@ -225,7 +122,7 @@ class _Flattener:
         for chunk in spec:
             name, low, width = _wire(chunk)
             wire = module.wires[name]
-            init = None if wire.init is None else _bits(wire.init, low, width)
+            init = None if wire.init is None else bits_of(wire.init, low, width)
             title = f"{path}{name.lstrip(chr(92))}" + (f"_{low}" if low else "")
             self._drive((path, name), low, width, Variable(title, width, init))
 
@@ -244,7 +141,7 @@ class _Flattener:
                 parts.append(chunk.replace("x", "0").replace("z", "0"))
             else:
                 name, low, width = chunk
-                parts += _cut(self._wire_value((path, name)), low, width)
+                parts += cut(self._wire_value((path, name)), low, width)
         return _joined(parts)
 
     def _wire_value(self, key: Key) -> Value:
@@ -258,7 +155,7 @@ class _Flattener:
                 if isinstance(source, Variable):
                     parts.append((source, 0, width))
                 else:
-                    parts += _cut(self._value(*source), 0, width)
+                    parts += cut(self._value(*source), 0, width)
                 at = low + width
             if at < self._widths[key]:
                 parts.append("0" * (self._widths[key] - at))
@@ -328,7 +225,7 @@ class _Flattener:
             high = low
             while high < len(enables) and enables[high] == enables[low]:
                 high += 1
-            bits = tuple(_cut(value, low, high - low))
+            bits = tuple(cut(value, low, high - low))
             self.netlist.writes.append(Write(ram, address, low, bits, enables[low]))
             low = high
 
@@ -370,27 +267,8 @@ def _wire(chunk: Chunk) -> tuple[str, int, int]:
     return chunk
 
 
-def part_width(part: Part) -> int:
-    """Bits of a part."""
-    return len(part) if isinstance(part, str) else part[2]
-
-
-def width_of(value: Value) -> int:
-    """Bits of a value."""
-    return sum(part_width(part) for part in value)
-
-
-def bit_of(value: Value, place: int) -> Value:
-    """One bit of a value."""
-    return tuple(_cut(value, place, 1))
-
-
-def _bits(text: str, low: int, width: int) -> str:
-    return text[len(text) - low - width : len(text) - low].replace("x", "0")
-
-
 def _bit(part: Part, n: int) -> Part:
-    return _bits(part, n, 1) if isinstance(part, str) else (part[0], part[1] + n, 1)
+    return bits_of(part, n, 1) if isinstance(part, str) else (part[0], part[1] + n, 1)
 
 
 def _slice(spec: Spec, low: int, width: int) -> Spec:
@@ -401,25 +279,11 @@ def _slice(spec: Spec, low: int, width: int) -> Spec:
         begin, end = max(low, 0), min(low + width, size)
         if begin < end:
             if isinstance(chunk, str):
-                result.append(_bits(chunk, begin, end - begin))
+                result.append(bits_of(chunk, begin, end - begin))
             else:
                 result.append((chunk[0], chunk[1] + begin, end - begin))
         low -= size
     return tuple(result)
-
-
-def _cut(value: Value, low: int, width: int) -> list[Part]:
-    result: list[Part] = []
-    for part in value:
-        size = part_width(part)
-        begin, end = max(low, 0), min(low + width, size)
-        if begin < end:
-            if isinstance(part, str):
-                result.append(_bits(part, begin, end - begin))
-            else:
-                result.append((part[0], part[1] + begin, end - begin))
-        low -= size
-    return result
 
 
 def _joined(parts: list[Part]) -> Value:

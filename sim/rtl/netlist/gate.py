@@ -10,19 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vitral.sim.rtl.netlist.cofactor import Cofactors
-from vitral.sim.rtl.netlist.flatten import Netlist, Node, Ram, Variable
-from vitral.sim.rtl.netlist.place import (
+from vitral.sim.rtl.netlist.edge import edge_items
+from vitral.sim.rtl.netlist.items import (
     Block,
     Branch,
     Item,
     Local,
-    edge_items,
+    adopt,
     node_reads,
-    place,
     values_of,
     variables,
     written,
 )
+from vitral.sim.rtl.netlist.netlist import Netlist, Node, Ram, Variable
+from vitral.sim.rtl.netlist.place import place
 from vitral.sim.rtl.netlist.rtlil import NetlistError
 
 __all__ = ["place_edge"]
@@ -175,17 +176,9 @@ def _wrapped(units: Sequence[list[Item]], paths: Sequence[Path], block: Block) -
         body = Block(block)
         body.items = _wrapped(inner, rest, body)
         for item in body.items:
-            _adopt(item, body)
+            adopt(item, body)
         result.append(Branch(((gate.variable, 0, 1),), [(_open(gate), body)]))
     return result
-
-
-def _adopt(item: Item, block: Block) -> None:
-    if isinstance(item, Branch):
-        for _, inner in item.cases:
-            inner.parent, inner.depth = block, block.depth + 1
-            for deeper in inner.items:
-                _adopt(deeper, inner)
 
 
 def _local_reads(local: Local) -> set[Variable]:
@@ -254,7 +247,7 @@ def _gated(
         hidden |= local.outside
         local.outside = local.outside | set(shown)
         for item in local.items:
-            _adopt(item, body)
+            adopt(item, body)
     body.locals = _clustered(inner, paths, body, used, depth + 1)
     first = {v: gate.known.get(v, 0) for v in shown}
     branch = Branch(((gate.variable, 0, 1),), [(_open(gate), body)])

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from vitral.sim.rtl.netlist.flatten import Netlist, Ram, Variable
-from vitral.sim.rtl.netlist.place import (
+from vitral.sim.rtl.netlist.items import (
     Block,
     Branch,
     Fetch,
@@ -14,6 +13,7 @@ from vitral.sim.rtl.netlist.place import (
     values_of,
     variables,
 )
+from vitral.sim.rtl.netlist.netlist import Netlist, Ram, Variable
 
 __all__ = ["Order"]
 

@@ -1,0 +1,178 @@
+"""What a clock edge does to registers and memories, as items."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from vitral.sim.rtl.netlist.items import (
+    Block,
+    Branch,
+    Fetch,
+    Item,
+    Store,
+    adopt,
+    items_of,
+    node_reads,
+    variables,
+    written,
+)
+from vitral.sim.rtl.netlist.netlist import (
+    Choice,
+    Decision,
+    Netlist,
+    Operator,
+    Put,
+    Step,
+    Value,
+    Variable,
+)
+
+__all__ = ["edge_items"]
+
+COMMON_RESET = 16
+"""Registers that a signal must reset for these resets to be done together, after all else."""
+
+
+def edge_items(netlist: Netlist) -> tuple[Block, Block]:
+    """What a clock edge does: the updates, and the resets that come after them.
+
+    Decisions that only give a register its next value are taken out of the netlist.
+    """
+    updates, resets = Block(), Block()
+    resets.parent, resets.depth = updates, 1
+    _add_registers(netlist, updates, resets)
+    _add_memories(netlist, updates)
+    return updates, resets
+
+
+def _add_registers(netlist: Netlist, updates: Block, resets: Block) -> None:
+    """Next values as branches; those with the same conditions together."""
+    uses = Counter(v for _, value in netlist.registers for v in set(variables(value)))
+    for node in netlist.nodes.values():
+        uses.update(set(node_reads(node)))
+    bodies: list[tuple[Variable, int, list[Step]]] = []
+    for register, value in netlist.registers:
+        low = 0
+        for part in value:
+            width = len(part) if isinstance(part, str) else part[2]
+            node = None if isinstance(part, str) else netlist.nodes.get(part[0])
+            hold = Put(0, ((register, low, width),))
+            if (
+                isinstance(node, Decision)
+                and part == (node.target, 0, node.target.width)
+                and uses[node.target] == 1
+            ):
+                steps = [step for step in node.body if step != hold]
+                bodies.append((register, low, steps))
+                del netlist.nodes[node.target]
+            else:
+                bodies.append((register, low, [Put(0, (part,))]))
+            low += width
+    common = Counter(step.value for _, _, steps in bodies for step in _resets(steps))
+    late: dict[Value, list[Item]] = {}
+    for register, low, steps in bodies:
+        while steps and _is_reset(steps[-1]) and common[steps[-1].value] >= COMMON_RESET:
+            last = steps.pop()
+            (branch,) = items_of(register, [last], resets, low)
+            late.setdefault(last.value, []).append(branch)
+    resets.items = [item for items in reversed(late.values()) for item in _merged(items)]
+    groups: dict[tuple[Value | None, ...], list[Item]] = {}
+    for register, low, steps in bodies:
+        items = items_of(register, steps, updates, low)
+        key = tuple(step.value if isinstance(step, Choice) else None for step in steps)
+        lone = (None,) if len(key) == 1 and key[0] is None else ()
+        groups.setdefault((*key, *([((register, low, 0),)] if lone else [])), []).extend(items)
+    for items in groups.values():
+        updates.items += _merged(items)
+
+
+def _resets(steps: Sequence[Step]) -> Iterator[Choice]:
+    for step in reversed(steps):
+        if not _is_reset(step):
+            return
+        assert isinstance(step, Choice)
+        yield step
+
+
+def _is_reset(step: Step) -> bool:
+    """One condition under which bits become constants."""
+    if not isinstance(step, Choice) or len(step.cases) != 1 or step.cases[0][0] != ("1",):
+        return False
+    return all(
+        isinstance(put, Put) and all(isinstance(part, str) for part in put.value)
+        for put in step.cases[0][1]
+    )
+
+
+def _merged(items: Sequence[Item]) -> list[Item]:
+    """Branches on the same value with the same patterns as one, when no target is in between."""
+    result: list[Item] = []
+    for item in items:
+        other = _partner(result, item) if isinstance(item, Branch) else None
+        if other is None:
+            result.append(item)
+            continue
+        assert isinstance(item, Branch)
+        for (_, into), (_, block) in zip(other.cases, item.cases, strict=True):
+            for inner in block.items:
+                adopt(inner, into)
+                into.items.append(inner)
+    for item in result:
+        if isinstance(item, Branch):
+            for _, block in item.cases:
+                block.items = _merged(block.items)
+    return result
+
+
+def _partner(earlier: Sequence[Item], branch: Branch) -> Branch | None:
+    mine = written(branch)
+    for item in reversed(earlier):
+        if (
+            isinstance(item, Branch)
+            and item.value == branch.value
+            and (
+                [patterns for patterns, _ in item.cases]
+                == [patterns for patterns, _ in branch.cases]
+            )
+        ):
+            return item
+        if written(item) & mine:
+            return None
+    return None
+
+
+def _add_memories(netlist: Netlist, updates: Block) -> None:
+    for read in netlist.reads:
+        assert read.enable is not None
+        updates.items.append(_when(read.enable, updates, [Fetch(read)]))
+    for ram in netlist.rams:
+        writes = [write for write in netlist.writes if write.ram is ram]
+        if len(writes) == 1:
+            updates.items.append(_when((writes[0].enable,), updates, [Store(writes[0])]))
+            continue
+        target = Variable(f"{ram.name}.any", 1)
+        enables = tuple(write.enable for write in writes)
+        netlist.nodes[target] = Operator(target, "reduce_or", (_united(enables),), False)
+        outer = _when(((target, 0, 1),), updates, [])
+        block = outer.cases[0][1]
+        block.items = [_when((write.enable,), block, [Store(write)]) for write in writes]
+        updates.items.append(outer)
+
+
+def _united(bits: Value) -> Value:
+    """Bits as few parts; equal neighbours once."""
+    parts: list[tuple[Variable, int, int] | str] = []
+    for bit in bits:
+        last = parts[-1] if parts else ""
+        if isinstance(bit, str) or isinstance(last, str) or last[0] is not bit[0]:
+            parts.append(bit)
+        elif bit[1] == last[1] + last[2]:
+            parts[-1] = (last[0], last[1], last[2] + 1)
+        elif not last[1] <= bit[1] < last[1] + last[2]:
+            parts.append(bit)
+    return tuple(parts)
+
+
+def _when(enable: Value, parent: Block, items: list[Item]) -> Branch:
+    block = Block(parent)
+    block.items = items
+    return Branch(enable, [(("1",), block)])
