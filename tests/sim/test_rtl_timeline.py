@@ -54,9 +54,9 @@ def check(outcome: Outcome, name: str) -> None:
 
 
 def check_traffic(outcome: Outcome, name: str) -> None:
-    """All beats but those of the last, unfinished window."""
+    """All beats but those of the last, unfinished window; looking starts behind the launch."""
     timeline = timeline_of(outcome)
-    windows = (outcome.cycles or 0) // TRAFFIC_CYCLES
+    windows = ((outcome.cycles or 0) - 1) // TRAFFIC_CYCLES
     for direction in ("read", "write"):
         beats = getattr(timeline, f"{direction}_beats")
         left = outcome.counters[f"{direction}_beats"] - int(beats.sum())

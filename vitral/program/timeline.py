@@ -28,7 +28,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Timeline:
-    """The run of one program; cycles count from its launch.
+    """The run of one program; cycles count from the one after its launch, in which all idle.
 
     Parameters
     ----------
