@@ -18,15 +18,15 @@ from convs import (
 from engines import engine
 
 from vitral.bench.layers import RESNET18
+from vitral.bench.networks import compile_network
 from vitral.bench.workload import compile_layer, make_layer
-from vitral.compiler.cycles import Prediction, predict
+from vitral.compiler.cycles import Prediction, predict, predict_segment
 from vitral.compiler.cycles.bursts import transfer
 from vitral.compiler.cycles.compute import elements_of
 from vitral.compiler.cycles.padding import PadFiller, runs_of
 from vitral.compiler.cycles.reads import NEVER, ReadChannel, ReadClient
 from vitral.compiler.cycles.timing import CORE
 from vitral.compiler.cycles.writes import WriteChannel
-from vitral.compiler.schedule import windows
 from vitral.compiler.schedule.layer import AccelLayer
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.errors import CompileError
@@ -81,6 +81,20 @@ def test_golden_programs_are_within_three_percent_of_the_rtl(name: str) -> None:
     assert abs(predicted / RECORDED[name] - 1) < ALLOWED, f"{predicted}, RTL {RECORDED[name]}"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("c1", "resnet8", "ds-cnn"),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("resnet18", "mobilenetv1")),
+        pytest.param("tiny-yolov2", marks=pytest.mark.slow),
+    ],
+)
+def test_networks_are_within_three_percent_of_the_rtl(name: str) -> None:
+    module = compile_network(name, CONFIG).module
+    predicted = sum(predict_segment(module, segment).cycles for segment in module.segments)
+    assert abs(predicted / RECORDED[name] - 1) < ALLOWED, f"{predicted}, RTL {RECORDED[name]}"
+
+
 def _convolutions(rng: np.random.Generator) -> list[AccelLayer]:
     return [*chain(rng, random_layer(rng, largest=16), 3)]
 
@@ -96,10 +110,7 @@ MAKERS: dict[str, Callable[[np.random.Generator], list[AccelLayer]]] = {
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", MAKERS)
-def test_random_layers_are_close_to_the_rtl(
-    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(windows, "DEPTHWISE", True)
+def test_random_layers_are_close_to_the_rtl(kind: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     layers = MAKERS[kind](rng)
     compiled = compile_layers(layers, CONFIG, (layers[-1].result,))
