@@ -16,7 +16,7 @@ from vitral.compiler.schedule.trial import trial_cycles
 from vitral.compiler.schedule.unroll import task_chunks
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
-from vitral.isa import PARAM_FIELDS
+from vitral.isa import PARAM_FIELDS, Gemm
 
 SMALL = small_configs()["block4"]
 
@@ -26,6 +26,7 @@ def test_packed_planes_add_up_to_the_weights(seed: int) -> None:
     layer = random_layer(np.random.default_rng(seed))
     (plan,) = plan_layers([layer], SMALL, trial_cycles)
     geometry = plan.geometry
+    assert isinstance(geometry, Geometry)
     chunks = [task_chunks(geometry, plan.tiling, task) for task in geometry.tasks]
     packed = iter(pack_weights(layer, geometry, chunks, SMALL).astype(np.int64))
     outs, ins = layer.weight.shape[0] // layer.group, layer.weight.shape[1]
@@ -79,6 +80,7 @@ def _visited(step: Step, geometry: Geometry, config: CoreConfig) -> Iterator[tup
     """(dst, src, wgt) of every product of a step, in order."""
     for call in gemm_calls(step, geometry, config.layout.uop_depth):
         insn = call.with_uops(0)
+        assert isinstance(insn, Gemm)
         assert insn.uop_end - insn.uop_bgn <= config.layout.uop_depth
         for i, j in np.ndindex(insn.iter_out, insn.iter_in):
             for uop in call.uops[call.begin : call.end]:
@@ -108,11 +110,13 @@ def _wanted(step: Step, geometry: Geometry) -> Iterator[tuple[int, int, int]]:
 def test_gemms_visit_every_tap_of_every_output_once(seed: int, config: CoreConfig) -> None:
     layer = random_layer(np.random.default_rng(seed), largest=8)
     (plan,) = plan_layers([layer], config, trial_cycles)
+    geometry = plan.geometry
+    assert isinstance(geometry, Geometry)
     for step in plan.steps[:20]:
-        visited = list(_visited(step, plan.geometry, config))
-        assert sorted(visited) == sorted(_wanted(step, plan.geometry)), f"seed {seed}: {step}"
-        calls = gemm_calls(step, plan.geometry, config.layout.uop_depth)
-        overwriting = [call.insn.overwrite for call in calls]
+        visited = list(_visited(step, geometry, config))
+        assert sorted(visited) == sorted(_wanted(step, geometry)), f"seed {seed}: {step}"
+        calls = gemm_calls(step, geometry, config.layout.uop_depth)
+        overwriting = [isinstance(c.insn, Gemm) and c.insn.overwrite for c in calls]
         assert overwriting == [step.first] + [False] * (len(calls) - 1)
         firsts = [dst for dst, _, _ in visited][: step.tile.positions]
         assert not step.first or len(set(firsts)) == len(firsts)

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from convs import Compiled, add_layer, compile_layers, conv_layer, pool_layer, run_exact
+from convs import (
+    Compiled,
+    add_layer,
+    compile_layers,
+    conv_layer,
+    network,
+    pool_layer,
+    run_exact,
+    small_configs,
+)
 from engines import engine
 
 from vitral.compiler.cycles import predict
@@ -65,6 +74,7 @@ def _plans(layers: list[AccelLayer]) -> list[LayerPlan]:
 
 
 def _check(compiled: Compiled, layers: list[AccelLayer], engines: tuple[str, ...]) -> None:
+    config = compiled.config
     assert compiled.verify().ok, compiled.verify().message
     rng = np.random.default_rng(4)
     inputs = {
@@ -74,10 +84,10 @@ def _check(compiled: Compiled, layers: list[AccelLayer], engines: tuple[str, ...
     wanted = run_exact(layers, inputs)
 
     def shuffled(launch: Launch, dram: Dram, onchip: OnChip) -> Outcome:
-        return Reference(CONFIG).run(launch, dram, onchip=onchip, order_seed=4)
+        return Reference(config).run(launch, dram, onchip=onchip, order_seed=4)
 
     def on(name: str, launch: Launch, dram: Dram, onchip: OnChip) -> Outcome:
-        return engine(name, CONFIG).run(launch, dram, onchip=onchip)
+        return engine(name, config).run(launch, dram, onchip=onchip)
 
     runs = {"shuffled": shuffled}
     runs |= {name: lambda *args, name=name: on(name, *args) for name in engines}
@@ -159,3 +169,18 @@ def test_memories_without_halves_join_nothing() -> None:
     layers = [conv_layer(np.random.default_rng(0), shape=(1, 4, 3, 3), outs=4, result="t")]
     layers += [conv_layer(np.random.default_rng(0), shape=(1, 4, 3, 3), outs=4, source="t")]
     assert not any(plan.joined for plan in plan_layers(layers, smallest, trial_cycles))
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"), [("default", 1), ("block8-batch2", 1), ("block16-one-token", 1)]
+)
+def test_any_neighbours_can_be_joined(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it costs time: with two samples, one token, and all kinds of layers."""
+    monkeypatch.setattr(joining, "_LEAST_GAIN", -(1 << 40))
+    rng = np.random.default_rng(seed)
+    layers = network(rng, channels=int(rng.integers(3, 40)), size=int(rng.integers(5, 14)))
+    compiled = compile_layers(layers, small_configs()[name], ("t4", "y"))
+    assert sum("+" in record.name for record in compiled.segment.layers) >= 4
+    _check(compiled, layers, ("fsim",))
