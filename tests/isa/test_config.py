@@ -70,6 +70,12 @@ def test_an_instruction_that_does_not_fit_is_refused(values: dict[str, Any], rea
 def test_the_digest_names_the_architecture_only() -> None:
     digest = CoreConfig().digest
     assert CoreConfig(data_bits=128, burst_beats=64, acc_banks=2, outstanding=4).digest == digest
-    for change in ({"block": 8}, {"queue_depth": 64}, {"param_depth": 64}, {"batch": 2}):
+    changes: tuple[dict[str, Any], ...] = (
+        {"block": 8},
+        {"queue_depth": 64},
+        {"param_depth": 64},
+        {"batch": 2},
+    )
+    for change in changes:
         assert CoreConfig(**change).digest != digest
     assert CoreConfig().digest32 == int(digest[:8], 16)
