@@ -2,6 +2,7 @@
 
 import ctypes
 import random
+import re
 import subprocess
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from amaranth.hdl import (
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 
+from vitral.config import CoreConfig
 from vitral.sim.rtl import build
+from vitral.sim.rtl.emit import emit_cpp
 from vitral.sim.rtl.netlist.cpp import write_cpp
 from vitral.sim.rtl.netlist.dots import find_dots
 from vitral.sim.rtl.netlist.flatten import flatten
@@ -29,6 +32,8 @@ from vitral.sim.rtl.netlist.rtlil import NetlistError, read_rtlil
 from vitral.sim.rtl.toolchain import find_compiler
 
 CYCLES = 60
+MOST_ALWAYS = 1_800
+"""Lines of the default core that may run in every cycle; all others are behind branches."""
 WIDTHS = (1, 1, 1, 2, 5, 8, 16, 31, 32, 33, 48, 63, 64, 65, 100, 128, 200)
 
 
@@ -228,3 +233,16 @@ def test_output_that_depends_on_an_input_is_refused() -> None:
     text = rtlil.convert(m, name="top", ports=[a, b], emit_src=False)
     with pytest.raises(NetlistError, match="output b depends on input a"):
         write_cpp(flatten(read_rtlil(text), r"\top"), "Core")
+
+
+def test_default_core_does_little_in_every_cycle() -> None:
+    """Guards tsim's speed where clocks cannot: whole dot products, and work behind branches."""
+    config = CoreConfig()
+    text = emit_cpp(config)
+    assert text is not None
+    assert text.count(f"dot<{config.block}>(") == config.batch * config.block
+    _, _, edge = text.partition("::edge() {\n")
+    lines = edge[: edge.index("\n}")].splitlines()
+    always = [line for line in lines if re.match(r"    [^\s}]", line)]
+    assert len(always) < MOST_ALWAYS
+    assert len(lines) > 5 * len(always)
