@@ -20,7 +20,7 @@ from vitral.hw.core.interfaces import (
     Wait,
     WritePort,
 )
-from vitral.hw.core.loops import Unit
+from vitral.hw.core.loops import Unit, window_layout
 from vitral.hw.core.operands import TAPS
 from vitral.hw.core.retire import Completion, Retirement
 from vitral.isa import (
@@ -124,7 +124,7 @@ class ComputeStage(wiring.Component):
         m.d.comb += loading.eq(loads != 0)
         self._begin(m, insn, execute, retirement, loading, begin)
         m.d.comb += self.load_done.ready.eq(1)
-        window = Signal(execute.window.shape())
+        window = Signal(window_layout(self.config))
         m.d.comb += execute.window.eq(window)
         with m.If(begin & insn.is_config):
             self._configure(m, insn, window)

@@ -35,7 +35,11 @@ class Compute(Clocked):
         super().__init__(dut)
         self.model = ExecuteBench(SMALL, uops, seed=seed, window=window)
         taps, distance = window
-        values = {"extra_taps": taps - 1, "distance": distance, "reach": (taps - 1) * distance}
+        values: dict[int | str, int] = {
+            "extra_taps": taps - 1,
+            "distance": distance,
+            "reach": (taps - 1) * distance,
+        }
         dut.window.value = window_layout(SMALL).const(values).as_bits()
         self.random = random.Random(seed)
         isa = InstructionSet.of(SMALL)

@@ -22,7 +22,7 @@ SENTINEL = 0xA5
 PADS = {Memory.INP: 0x5A, Memory.WGT: 0xC3, Memory.ACC: -123456789}
 LOAD_MEMORIES = (Memory.INP, Memory.WGT)
 COMPUTE_MEMORIES = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
-SMALL = {
+SMALL: dict[str, Any] = {
     "uop_buffer": 2048,
     "inp_buffer": 4096,
     "wgt_buffer": 16384,

@@ -1,6 +1,7 @@
 """The store stage: right bytes at the rate of the bus, faults, order, tokens after the memory."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,10 +22,8 @@ CONFIGS = {
     "32": small_config(block=32),
     "2x4": small_config(block=4, batch=2),
     "2x8": small_config(block=8, batch=2),
-    "16, 128-bit bus": CoreConfig(**(WIDE.to_dict() | {"data_bits": 128})),
-    "4x4, 128-bit bus": CoreConfig(
-        **(small_config(block=4, batch=4).to_dict() | {"data_bits": 128})
-    ),
+    "16, 128-bit bus": replace(WIDE, data_bits=128),
+    "4x4, 128-bit bus": replace(small_config(block=4, batch=4), data_bits=128),
 }
 
 FORMS: dict[str, dict[str, Any]] = {

@@ -15,7 +15,12 @@ from vitral.hw.core.store_engine import StoreEngine
 from vitral.isa import Cause, Memory, Store
 
 GUARD = 0xA5
-SMALL = {"uop_buffer": 1024, "inp_buffer": 4096, "wgt_buffer": 32768, "acc_buffer": 65536}
+SMALL: dict[str, Any] = {
+    "uop_buffer": 1024,
+    "inp_buffer": 4096,
+    "wgt_buffer": 32768,
+    "acc_buffer": 65536,
+}
 CONFIG = CoreConfig(**SMALL)
 
 

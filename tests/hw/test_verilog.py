@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from vitral.config import CoreConfig
 from vitral.hw.verilog import TOP_NAME, emit, port_list
 
 PORTS = Path(__file__).parent / "data" / "ports.txt"
-SMALL = {
+SMALL: dict[str, Any] = {
     "uop_buffer": 1 << 10,
     "inp_buffer": 1 << 10,
     "wgt_buffer": 4 << 10,
