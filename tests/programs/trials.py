@@ -9,6 +9,7 @@ from programs.compare import State, differences, state_after
 from programs.generate import Program, generate
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
+from vitral.isa import Cause
 from vitral.program import MemoryModel, Outcome, WaitReason
 from vitral.sim.reference import Reference
 from vitral.sim.rtl import RtlSimulator
@@ -50,9 +51,10 @@ class Trial:
 
     def _may_hold_more(self, got: Outcome) -> bool:
         """Whether the program ends with a full queue, and hardware, whose queues may hold a few
-        instructions more than they must, comes to another end of its own."""
+        instructions more than they must, comes to another end of its own: another deadlock, or
+        FINISH, before which a program with a token too many still fails."""
         full = any(wait.reason is WaitReason.QUEUE for wait in self.wanted[0].waits)
-        return full and (got.deadlocked or got.ok)
+        return full and (got.deadlocked or got.ok or got.cause is Cause.TOKENS_LEFT)
 
 
 def memory_of(seed: int) -> MemoryModel:

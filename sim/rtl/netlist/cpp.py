@@ -102,9 +102,8 @@ class _Writer(Expressions):
                     text = declaration(variable, self.name(variable))
                     self._put(depth, f"{text}{first};")
                 elif first and is_wide(variable.width):
-                    self._put(
-                        depth, f"std::memset({self.name(variable)}, 0, {variable.width // 8});"
-                    )
+                    size = (variable.width + 7) // 8
+                    self._put(depth, f"std::memset({self.name(variable)}, 0, {size});")
                 elif first:
                     self._put(depth, f"{self.name(variable)}{first};")
             for item in local.items:
@@ -154,7 +153,7 @@ class _Writer(Expressions):
         name = self.name(read.target)
         row = f"{self.name(read.ram)}[{self._address(read.address, read.ram)}]"
         if is_wide(read.ram.width):
-            self._put(depth, f"std::memcpy({name}, {row}, {read.ram.width // 8});")
+            self._put(depth, f"std::memcpy({name}, {row}, {(read.ram.width + 7) // 8});")
         else:
             self._put(depth, f"{name} = {row};")
         self._written |= {read.target} & self._order.state
@@ -209,10 +208,13 @@ class _Writer(Expressions):
         elif node.kind in ("shift", "shr") and width % 8 == 0:
             size = width_of(wide[0])
             amount = self.value(node.operands[1])
+            whole = (size + 7) // 8
+            first = " = {}" if size % 8 else ""
             self._put(depth, "{")
-            self._put(depth + 1, f"uint8_t from[{size // 8} + kSlack], to[{width // 8} + kSlack];")
+            self._put(depth + 1, f"uint8_t from[{whole} + kSlack]{first};")
+            self._put(depth + 1, f"uint8_t to[{width // 8} + kSlack];")
             self._assign_to("from", size, 0, wide[0], depth + 1)
-            self._put(depth + 1, f"shift_right(to, {width}, from, {size // 8}, {amount});")
+            self._put(depth + 1, f"shift_right(to, {width}, from, {whole}, {amount});")
             if is_wide(width):
                 self._put(depth + 1, f"std::memcpy({name}, to, {width // 8});")
             else:
@@ -365,7 +367,12 @@ def _is_plain(item: Compute) -> bool:
     )
 
 
+def _row_bytes(ram: Ram) -> str:
+    """Bytes of a wide row; with odd bits also those behind it that `put` reads and writes again."""
+    return f"{ram.width // 8}" if ram.width % 8 == 0 else f"{(ram.width + 7) // 8} + kSlack"
+
+
 def _row(ram: Ram, name: str) -> str:
     if is_wide(ram.width):
-        return f"alignas(64) uint8_t {name}[{ram.depth}][{ram.width // 8}]"
+        return f"alignas(64) uint8_t {name}[{ram.depth}][{_row_bytes(ram)}]"
     return f"{integer(ram.width)} {name}[{ram.depth}]"
