@@ -137,7 +137,28 @@ class Circuit:
                 m.d.sync += register.eq(wire)
 
 
-def run_amaranth(circuit: Circuit, stimuli: list[list[int]]) -> list[list[int]]:
+class OddRows:
+    """A memory whose rows end inside a byte, and a register copy of what it reads."""
+
+    def __init__(self) -> None:
+        self.m = Module()
+        self.inputs = [Signal(width, name=f"in_{n}") for n, width in enumerate((1, 2, 64, 2))]
+        enable, place, data, wanted = self.inputs
+        self.m.submodules.ram = ram = Memory(shape=129, depth=4, init=[])
+        write, read = ram.write_port(), ram.read_port(domain="comb")
+        self.registers = [Signal(129, name="r_0")]
+        self.outputs = [Signal(129, name="out_0")]
+        self.m.d.comb += [
+            write.en.eq(enable),
+            write.addr.eq(place),
+            write.data.eq(Cat(data, ~data, data[7])),
+            read.addr.eq(wanted),
+            self.outputs[0].eq(self.registers[0]),
+        ]
+        self.m.d.sync += self.registers[0].eq(read.data)
+
+
+def run_amaranth(circuit: Circuit | OddRows, stimuli: list[list[int]]) -> list[list[int]]:
     seen: list[list[int]] = []
 
     async def bench(ctx):
@@ -154,7 +175,7 @@ def run_amaranth(circuit: Circuit, stimuli: list[list[int]]) -> list[list[int]]:
     return seen
 
 
-def emit(circuit: Circuit) -> str:
+def emit(circuit: Circuit | OddRows) -> str:
     m = Module()
     m.domains.sync = ClockDomain(reset_less=True)
     clk = Signal()
@@ -164,7 +185,9 @@ def emit(circuit: Circuit) -> str:
     return rtlil.convert(m, name="top", ports=ports, emit_src=False)
 
 
-def run_native(circuit: Circuit, stimuli: list[list[int]], folder: Path) -> list[list[int]]:
+def run_native(
+    circuit: Circuit | OddRows, stimuli: list[list[int]], folder: Path
+) -> list[list[int]]:
     text = write_cpp(flatten(read_rtlil(emit(circuit)), r"\top"), "Core")
     (folder / "core.h").write_text(text)
     sets = "\n".join(
@@ -207,6 +230,13 @@ def test_random_circuits_do_the_same_as_in_amaranth(seed: int, tmp_path: Path) -
         names = [s.name for s, a, b in zip(circuit.registers, row, other, strict=True) if a != b]
         assert not names, f"seed {seed}, cycle {cycle}: {names}"
     assert len({tuple(row) for row in wanted}) > CYCLES // 2  # they do change
+
+
+def test_rows_that_end_inside_a_byte_keep_apart(tmp_path: Path) -> None:
+    rng = random.Random(129)
+    circuit = OddRows()
+    stimuli = [[rng.getrandbits(len(s)) for s in circuit.inputs] for _ in range(CYCLES)]
+    assert run_native(circuit, stimuli, tmp_path) == run_amaranth(circuit, stimuli)
 
 
 def test_sums_of_products_of_bytes_become_dot_products() -> None:
