@@ -57,6 +57,7 @@ public:
 
     End write(uint32_t address, uint32_t value) {
         m_top->s_axi_awaddr = address;
+        m_model.touch();
         m_top->s_axi_wdata = value;
         m_top->s_axi_wstrb = 0xF;
         m_top->s_axi_awvalid = m_top->s_axi_wvalid = m_top->s_axi_bready = 1;
@@ -77,6 +78,7 @@ public:
     }
 
     End read(uint32_t address, uint32_t* value) {
+        m_model.touch();
         m_top->s_axi_araddr = address;
         m_top->s_axi_arvalid = m_top->s_axi_rready = 1;
         for (unsigned i = 0; i < kAnswerCycles; ++i) {
@@ -96,6 +98,7 @@ public:
 
     // Until the interrupt, the cycle limit, `quiet` cycles without bus traffic, or a broken rule.
     End run(uint64_t cycles, uint64_t quiet) {
+        m_model.touch();
         const uint64_t end = cycle + cycles;
         uint64_t since = cycle;
         while (cycle < end) {

@@ -43,6 +43,7 @@ public:
 
     void settle(uint64_t) { m_top->settle(); }
     void edge(uint64_t) { m_top->edge(); }
+    void touch() { m_top->touch(); }
 
     // What the state registers and the status register show in this cycle.
     void probe() { m_top->probe(); }
@@ -81,6 +82,8 @@ public:
     }
 
     Top* top() { return m_top.get(); }
+
+    void touch() {}
 
     void settle(uint64_t cycle) {
         m_top->aclk = 0;

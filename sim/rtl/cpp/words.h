@@ -7,6 +7,9 @@
 
 #include <cstdint>
 #include <cstring>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace vitral {
 
@@ -69,6 +72,25 @@ inline void copy(uint8_t* to, const uint8_t* from) {
     }
 }
 
+// Copies bytes; says whether that changed any.
+template <unsigned kBytes>
+inline bool renew(void* __restrict to, const void* __restrict from) {
+    uint64_t changes = 0;
+    for (unsigned i = 0; i + 8 <= kBytes; i += 8) {
+        uint64_t old, word;
+        std::memcpy(&old, static_cast<uint8_t*>(to) + i, 8);
+        std::memcpy(&word, static_cast<const uint8_t*>(from) + i, 8);
+        std::memcpy(static_cast<uint8_t*>(to) + i, &word, 8);
+        changes |= old ^ word;
+    }
+    for (unsigned i = kBytes & ~7u; i < kBytes; ++i) {
+        uint8_t* const byte = static_cast<uint8_t*>(to) + i;
+        changes |= *byte ^ static_cast<const uint8_t*>(from)[i];
+        *byte = static_cast<const uint8_t*>(from)[i];
+    }
+    return changes;
+}
+
 // A value as a signed one of `kBits` bits.
 template <unsigned kBits>
 inline int64_t sext(uint64_t value) {
@@ -96,7 +118,22 @@ inline void shift_right(uint8_t* to, unsigned bits, const uint8_t* from, unsigne
 template <unsigned kCount>
 inline int32_t dot(const uint8_t* left, const uint8_t* right) {
     int32_t total = 0;
-    for (unsigned i = 0; i < kCount; ++i)
+    unsigned i = 0;
+#if defined(__AVX2__)
+    if (kCount >= 16) {  // half of what compilers make of the loop below
+        __m256i sums = _mm256_setzero_si256();
+        for (; i + 16 <= kCount; i += 16) {
+            const auto* const l = reinterpret_cast<const __m128i*>(left + i);
+            const auto* const r = reinterpret_cast<const __m128i*>(right + i);
+            sums = _mm256_add_epi32(sums, _mm256_madd_epi16(
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(l)), _mm256_cvtepi8_epi16(_mm_loadu_si128(r))));
+        }
+        __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+        sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
+        total = _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1)));
+    }
+#endif
+    for (; i < kCount; ++i)
         total += static_cast<int8_t>(left[i]) * static_cast<int8_t>(right[i]);
     return total;
 }

@@ -2,5 +2,5 @@
 
 The way of a core from Amaranth to a simulation::
 
-    RTLIL ─ rtlil ─► modules ─ flatten ─► netlist ─ dots, place, gate ─► blocks ─ order, cpp ─► C++
+    RTLIL ─ rtlil ─► modules ─ flatten ─► netlist ─ dots, edge, place, units ─► units ─ cpp ─► C++
 """

@@ -1,295 +1,225 @@
-"""Writes placed blocks as the C++ of a class with one function per clock edge.
+"""Writes a netlist as the C++ of a class with one function per unit.
 
-Registers are set in the order of the text, so each must be read before it is set. Items are
-ordered so where they can be; where two registers need each other, the reader gets a copy that is
-taken before.
+A unit is called when something that it reads changed: flags, one per unit, are set by whoever
+changes what the unit reads. Next values of registers are kept apart and compared with the present
+ones when all units are done.
 """
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 from vitral.sim.rtl.netlist.dots import find_dots
-from vitral.sim.rtl.netlist.expressions import (
-    Expressions,
-    Name,
-    constant,
-    declaration,
-    integer,
-    is_wide,
-    test,
-)
-from vitral.sim.rtl.netlist.gate import place_edge
-from vitral.sim.rtl.netlist.items import (
-    Block,
-    Branch,
-    Compute,
-    Fetch,
-    Item,
-    Local,
-    Set,
-    node_reads,
-    variables,
-)
-from vitral.sim.rtl.netlist.netlist import (
-    Netlist,
-    Operator,
-    Ram,
-    Value,
-    Variable,
-    part_width,
-    width_of,
-)
-from vitral.sim.rtl.netlist.order import Order
+from vitral.sim.rtl.netlist.expressions import constant, declaration, integer, is_wide
+from vitral.sim.rtl.netlist.items import block_reads, node_reads, variables
+from vitral.sim.rtl.netlist.netlist import Netlist, Ram, Variable, width_of
 from vitral.sim.rtl.netlist.place import place_outputs
 from vitral.sim.rtl.netlist.rtlil import NetlistError
+from vitral.sim.rtl.netlist.statements import Statements
+from vitral.sim.rtl.netlist.units import Unit, find_units
 
 __all__ = ["write_cpp"]
 
 _PUBLIC = re.compile(r"\.(?:memory|lane\d+|bank_\d+)$")
 
+_ALWAYS = ("edge", "settle", "probe", "touch")
+"""Functions that others call."""
 
-class _Writer(Expressions):
-    """Statements; `_written` are the registers that may have been set before the present one."""
+WORD = 64
+"""Flags of a word."""
+
+RUN = 8
+"""Flags that are asked for together first."""
+
+MOST_SINGLE = 4
+"""Registers of a group that are compared one by one."""
+
+
+@dataclass(eq=False)
+class _Group:
+    """Registers of one unit that the same units read."""
+
+    number: int
+    registers: list[Variable]
+    readers: tuple[int, ...]
+    early: bool
+
+
+class _Writer:
+    """The class of a netlist, piece by piece."""
 
     def __init__(self, netlist: Netlist) -> None:
-        super().__init__()
         self._netlist = netlist
-        self._order = Order(netlist)
-        self._lines: list[str] = []
-        self._written: set[Name] = set()
-        self._around: list[tuple[Block, set[Name]]] = []
-        self._copies: dict[Block, set[Variable]] = {}
+        self.text = Statements()
+        self._outputs = [(Variable(name, width_of(v)), v) for name, v in netlist.outputs]
+        self._probes = [(Variable(name, width_of(v)), v) for name, v in netlist.probes]
+        self.ports = [*netlist.inputs, *(v for v, _ in (*self._outputs, *self._probes))]
+        for variable in self.ports:
+            self.text.name(variable)
+        self._settle = place_outputs(netlist, self._outputs)
+        self._probe = place_outputs(netlist, self._probes)
+        self._units = find_units(netlist)
+        self._number = {id(unit): n for n, unit in enumerate(self._units)}
+        self._readers = self._find_readers()
+        self._groups: dict[Unit, list[_Group]] = {}
+        for number, unit in enumerate(self._units):
+            self._groups[unit] = self._grouped(unit, number)
+        self._keepers = {v: k for unit in self._units for v, k in unit.exports.items()}
 
-    def current(self, variable: Variable) -> str:
-        """The name that still has a variable's value of before the edge."""
-        if variable not in self._written:
-            return self.name(variable)
-        block = next(block for block, before in reversed(self._around) if variable not in before)
-        self._copies.setdefault(block, set()).add(variable)
-        return f"{self.name(variable)}_old"
+    def _find_readers(self) -> dict[Variable | Ram, list[int]]:
+        """Numbers of the units that read something; the outputs are the last."""
+        readers: dict[Variable | Ram, list[int]] = {}
+        reads = [unit.reads for unit in self._units]
+        reads.append(set(block_reads(self._settle)))
+        for number, things in enumerate(reads):
+            for thing in things:
+                readers.setdefault(thing, []).append(number)
+        return readers
 
-    def edge(self, updates: Block, resets: Block) -> list[str]:
-        self._lines, self._written = [], set()
-        self._around = [(updates, set())]
-        self._old(updates, 1)
-        self._locals(updates, 1)
-        for item in self._order.arranged(updates.items):
-            self._item(item, 1)
-        self._locals(resets, 1)
-        for item in resets.items:
-            self._item(item, 1)
-        return self._lines
+    def _grouped(self, unit: Unit, number: int) -> list[_Group]:
+        groups: dict[tuple[Variable | None, tuple[int, ...]], list[Variable]] = {}
+        for register in unit.registers:
+            readers = tuple(self._readers.get(register, ()))
+            lone = register if is_wide(register.width) else None
+            groups.setdefault((lone, readers), []).append(register)
+        result = []
+        last = len(self._units)
+        for (_, readers), registers in groups.items():
+            index = sum(len(g) for g in self._groups.values()) + len(result)
+            early = all(reader <= number or reader == last for reader in readers)
+            result.append(_Group(index, registers, readers, early))
+            for register in registers:
+                field = self.text.name(register)
+                self.text.now[register] = f"now{index}.{field}"
+                self.text.next[register] = f"next{index}.{field}"
+                if early and is_wide(register.width):
+                    self.text.flags[register] = f"set{index}"
+        return result
 
-    def outputs(self, block: Block) -> list[str]:
-        self._lines, self._written, self._around = [], set(), []
-        self._block(block, 1)
-        return self._lines
+    def _marks(self, readers: Iterable[int]) -> list[str]:
+        """Statements that flag units."""
+        words: dict[int, int] = {}
+        for reader in readers:
+            words[reader // WORD] = words.get(reader // WORD, 0) | 1 << reader % WORD
+        return [f"dirty[{n}] |= {bits:#x}ull;" for n, bits in sorted(words.items())]
 
-    def _put(self, depth: int, text: str) -> None:
-        self._lines.append("    " * depth + text)
-
-    def _locals(self, block: Block, depth: int) -> None:
-        for local in block.locals:
-            if len(local.variables) == len(local.items) == 1 and self._whole(local):
-                start = len(self._lines)
-                self._item(local.items[0], depth)
-                text = self._lines[start].lstrip()
-                kind = integer(local.variables[0].width)
-                self._lines[start] = "    " * depth + f"{kind} {text}"
-                continue
-            for variable in local.variables:
-                first = self._first(local, variable)
-                if variable not in local.outside:
-                    text = declaration(variable, self.name(variable))
-                    self._put(depth, f"{text}{first};")
-                elif first and is_wide(variable.width):
-                    size = (variable.width + 7) // 8
-                    self._put(depth, f"std::memset({self.name(variable)}, 0, {size});")
-                elif first:
-                    self._put(depth, f"{self.name(variable)}{first};")
-            for item in local.items:
-                self._item(item, depth)
-
-    def _whole(self, local: Local) -> bool:
-        """Whether one assignment is all there is."""
-        (variable,), (item,) = local.variables, local.items
-        if is_wide(variable.width) or variable in local.outside:
-            return False
-        if isinstance(item, Set):
-            return width_of(item.value) == variable.width
-        return isinstance(item, Fetch) or (isinstance(item, Compute) and _is_plain(item))
-
-    def _first(self, local: Local, variable: Variable) -> str:
-        value = local.first.get(variable)
-        if value is None:
-            return ""
-        return " = {}" if is_wide(variable.width) else f" = {constant(value, variable.width)}"
-
-    def _item(self, item: Item, depth: int) -> None:
-        if isinstance(item, Branch):
-            self._branch(item, depth)
-        elif isinstance(item, Set):
-            self._assign(item.target, item.low, item.value, depth)
-        elif isinstance(item, Compute):
-            self._compute(item.node, depth)
-        elif isinstance(item, Fetch):
-            self._fetch(item, depth)
-        else:
-            write = item.write
-            row = f"{self.name(write.ram)}[{self._address(write.address, write.ram)}]"
-            self._assign_to(row, write.ram.width, write.low, write.value, depth)
-            self._written.add(write.ram)
-
-    def _address(self, value: Value, ram: Ram) -> str:
-        """A row's number; those past the end are row 0."""
-        text = self.value(value)
-        if 1 << width_of(value) <= ram.depth:
-            return text
-        return f"({text} < {ram.depth} ? {text} : 0)"
-
-    def _fetch(self, item: Fetch, depth: int) -> None:
-        read = item.read
-        if read.ram in self._written:
-            raise NetlistError(f"no order in which {read.ram.name} is read before it is written")
-        name = self.name(read.target)
-        row = f"{self.name(read.ram)}[{self._address(read.address, read.ram)}]"
-        if is_wide(read.ram.width):
-            self._put(depth, f"std::memcpy({name}, {row}, {(read.ram.width + 7) // 8});")
-        else:
-            self._put(depth, f"{name} = {row};")
-        self._written |= {read.target} & self._order.state
-
-    def _assign(self, target: Variable, low: int, value: Value, depth: int) -> None:
-        self._assign_to(self.name(target), target.width, low, value, depth)
-        self._written |= {target} & self._order.state
-
-    def _assign_to(self, name: str, size: int, low: int, value: Value, depth: int) -> None:
-        """Bits of something of `size` bits get a value."""
-        width = width_of(value)
-        if not is_wide(size):
-            text = self.value(value)
-            if width < size:
-                hole = constant(((1 << size) - 1) & ~(((1 << width) - 1) << low), size)
-                text = f"({name} & {hole}) | ({integer(size)}){text} << {low}"
-            self._put(depth, f"{name} = {text};")
-            return
-        for part in value:
-            bits = part_width(part)
-            if not isinstance(part, str) and is_wide(part[0].width):
-                source = self.current(part[0])
-                self._put(depth, f"copy<{low}, {part[1]}, {bits}>({name}, {source});")
-            elif isinstance(part, str) and bits > 64:
-                self._put_constant(name, low, part, depth)
-            else:
-                kind = "put128" if bits > 64 else "put"
-                self._put(depth, f"{kind}<{low}, {bits}>({name}, {self.part(part)});")
-            low += bits
-
-    def _put_constant(self, name: str, low: int, part: str, depth: int) -> None:
-        if "1" not in part and low % 8 == 0 and len(part) % 8 == 0:
-            self._put(depth, f"std::memset({name} + {low // 8}, 0, {len(part) // 8});")
-            return
-        for at in range(0, len(part), 64):
-            bits = part[max(0, len(part) - at - 64) : len(part) - at]
-            text = constant(int(bits, 2), len(bits))
-            self._put(depth, f"put<{low + at}, {len(bits)}>({name}, {text});")
-
-    def _compute(self, node: Operator, depth: int) -> None:
-        name, width = self.name(node.target), node.target.width
-        wide = [operand for operand in node.operands if is_wide(width_of(operand))]
-        if not wide or node.kind == "dot":
-            self._put(depth, f"{name} = {self.operator(node)};")
-        elif node.kind == "mux":
-            no, yes, choice = node.operands
-            self._put(depth, f"if ({self.value(choice)}) {{")
-            self._assign(node.target, 0, yes, depth + 1)
-            self._put(depth, "} else {")
-            self._assign(node.target, 0, no, depth + 1)
-            self._put(depth, "}")
-        elif node.kind in ("shift", "shr") and width % 8 == 0:
-            size = width_of(wide[0])
-            amount = self.value(node.operands[1])
-            whole = (size + 7) // 8
-            first = " = {}" if size % 8 else ""
-            self._put(depth, "{")
-            self._put(depth + 1, f"uint8_t from[{whole} + kSlack]{first};")
-            self._put(depth + 1, f"uint8_t to[{width // 8} + kSlack];")
-            self._assign_to("from", size, 0, wide[0], depth + 1)
-            self._put(depth + 1, f"shift_right(to, {width}, from, {whole}, {amount});")
-            if is_wide(width):
-                self._put(depth + 1, f"std::memcpy({name}, to, {width // 8});")
-            else:
-                kind = "get128" if width > 64 else "get"
-                self._put(depth + 1, f"{name} = {kind}<0, {width}>(to);")
-            self._put(depth, "}")
-        elif node.kind in ("reduce_or", "reduce_bool"):
-            texts = [self.any_bit(part) for part in wide[0]]
-            self._put(depth, f"{name} = {' | '.join(texts)};")
-        else:
-            raise NetlistError(f"no C++ for operator {node.kind} of {width_of(wide[0])} bits")
-
-    def _branch(self, branch: Branch, depth: int) -> None:
-        value = self.value(branch.value)
-        width = width_of(branch.value)
-        before = set(self._written)
-        after = set(before)
-        simple = width == 1 or value.isidentifier()
-        if not simple:
-            self._put(depth, "{")
-            self._put(depth, f"const {integer(width)} choice = {value};")
-        for number, (patterns, block) in enumerate(branch.cases):
-            self._written = set(before)
-            tests = [test(value if simple else "choice", pattern) for pattern in patterns]
-            word = "} else " if number else ""
-            if tests:
-                word += f"if ({' || '.join(tests)}) "
-            elif not number:
-                word = "if (true) "
-            self._put(depth, f"{word}{{")
-            self._block(block, depth + 1)
-            after |= self._written
-        self._put(depth, "}" if simple else "}}")
-        self._written = after
-
-    def _block(self, block: Block, depth: int) -> None:
-        self._around.append((block, set(self._written)))
-        self._old(block, depth)
-        self._locals(block, depth)
-        for item in self._order.arranged(block.items):
-            self._item(item, depth)
-        self._around.pop()
-
-    def _old(self, block: Block, depth: int) -> None:
-        """Copies of registers that are set in a block before they are read, as found before."""
-        for variable in sorted(self._copies.get(block, ()), key=self.name):
-            name = self.name(variable)
-            if is_wide(variable.width):
-                self._put(depth, f"{declaration(variable, f'{name}_old')};")
-                self._put(depth, f"std::memcpy({name}_old, {name}, sizeof {name});")
-            else:
-                self._put(depth, f"const {integer(variable.width)} {name}_old = {name};")
+    def _ask(self, flags: str, number: int) -> str:
+        return f"{flags}[{number // WORD}] & {1 << number % WORD:#x}ull"
 
     def state(self) -> list[str]:
-        """Registers with their first values, and memories."""
-        registers = [register for register, _ in self._netlist.registers]
-        registers += [read.target for read in self._netlist.reads]
+        """Registers with their first values, kept exports and inputs, flags, and memories."""
         lines = []
-        for variable in registers:
-            init = int(variable.init or "0", 2)
-            wide = is_wide(variable.width)
-            first = "{}" if wide else constant(init, variable.width)
-            if wide and init:
-                raise NetlistError(f"{variable.name} is too wide for a first value")
-            lines.append(f"    {declaration(variable, self.name(variable))} = {first};")
+        for group in self._all_groups():
+            fields = [self._field(register) for register in group.registers]
+            names = f"now{group.number}, next{group.number}"
+            lines.append(f"    struct alignas(32) {{ {' '.join(fields)} }} {names};")
+        for keeper in self._keepers.values():
+            lines.append(f"    {declaration(keeper, self.text.name(keeper))} = {_zero(keeper)};")
+        for variable in self._netlist.inputs:
+            lines.append(f"    {declaration(variable, self._seen(variable))} = {_zero(variable)};")
         for ram in self._netlist.rams:
-            lines.append(f"    {_row(ram, self.name(ram))} = {{}};")
+            lines.append(f"    {_row(ram, self.text.name(ram))} = {{}};")
+        words = len(self._units) // WORD + 1
+        lines.append(f"    uint64_t dirty[{words}] = {{}}, late[{words}] = {{}};")
         return lines
+
+    def _all_groups(self) -> list[_Group]:
+        return [group for unit in self._units for group in self._groups[unit]]
+
+    def _field(self, register: Variable) -> str:
+        init = int(register.init or "0", 2)
+        if is_wide(register.width) and init:
+            raise NetlistError(f"{register.name} is too wide for a first value")
+        first = "{}" if is_wide(register.width) else constant(init, register.width)
+        return f"{declaration(register, self.text.name(register))} = {first};"
+
+    def _seen(self, variable: Variable) -> str:
+        return f"{self.text.name(variable)}_seen"
+
+    def functions(self) -> dict[str, list[str]]:
+        """Bodies of all functions."""
+        result = {}
+        for ram in self._netlist.rams:
+            self.text.marks[ram] = " ".join(self._marks(self._readers.get(ram, ())))
+        for number, unit in enumerate(self._units):
+            result[f"unit{number}"] = self._unit(unit, number)
+            commits = [line for g in self._groups[unit] if not g.early for line in self._commit(g)]
+            if commits:
+                result[f"commit{number}"] = commits
+        self.text.kept = {}
+        last = len(self._units)
+        result["settle"] = [
+            f"    if (!({self._ask('dirty', last)})) return;",
+            f"    dirty[{last // WORD}] &= ~{1 << last % WORD:#x}ull;",
+            *self.text.lines([self._settle]),
+        ]
+        result["probe"] = self.text.lines([self._probe])
+        result["touch"] = [f"    {mark}" for mark in self._marks(range(last + 1))]
+        result["edge"] = self._edge(result)
+        return result
+
+    def _edge(self, functions: Iterable[str]) -> list[str]:
+        lines = []
+        for variable in self._netlist.inputs:
+            marks = self._marks(self._readers.get(variable, ()))
+            if marks:
+                name, seen = self.text.name(variable), self._seen(variable)
+                lines += _if_other(variable.width, seen, name, marks)
+        lines += _dispatch("dirty", [(n, f"unit{n}") for n in range(len(self._units))])
+        commits = [(n, f"commit{n}") for n in range(len(self._units))]
+        return lines + _dispatch("late", [pair for pair in commits if pair[1] in functions])
+
+    def _unit(self, unit: Unit, number: int) -> list[str]:
+        self.text.kept = {
+            v: self.text.name(keeper)
+            for v, keeper in self._keepers.items()
+            if v not in unit.exports
+        }
+        word, bit = number // WORD, f"{1 << number % WORD:#x}ull"
+        lines = [f"    // {unit.name}"]
+        groups = self._groups[unit]
+        if not all(group.early for group in groups):
+            lines.append(f"    late[{word}] |= {bit};")
+        if unit.exports:
+            unit.updates.items = []
+        flags = [self.text.flags[r] for g in groups for r in g.registers if r in self.text.flags]
+        lines += [f"    bool {flag} = false;" for flag in flags]
+        lines += self.text.lines([unit.updates, unit.resets])
+        for variable, keeper in unit.exports.items():
+            marks = self._marks(self._readers.get(variable, ()))
+            name = self.text.name(variable)
+            lines += _if_other(variable.width, self.text.name(keeper), name, marks)
+        for group in groups:
+            if group.early:
+                lines += self._commit(group)
+        return lines
+
+    def _commit(self, group: _Group) -> list[str]:
+        """Makes next values the present ones."""
+        marks = self._marks(group.readers)
+        if group.registers[0] in self.text.flags:
+            (register,) = group.registers
+            now, following = self.text.now[register], self.text.next[register]
+            test = f"{self.text.flags[register]} && renew<{_bytes(register)}>({now}, {following})"
+            return [f"    if ({test}) {{", *(f"        {mark}" for mark in marks), "    }"]
+        now, following = f"now{group.number}", f"next{group.number}"
+        pairs = [(self.text.now[r], self.text.next[r]) for r in group.registers]
+        if len(pairs) > MOST_SINGLE or is_wide(group.registers[0].width):
+            test, copies = f"renew<sizeof {now}>(&{now}, &{following})", []
+        elif len(pairs) == 1:
+            test, copies = " != ".join(pairs[0]), [" = ".join(pairs[0]) + ";"]
+        else:
+            test = " | ".join(f"({old} ^ {new})" for old, new in pairs)
+            copies = [f"{now} = {following};"]
+        return [f"    if ({test}) {{", *(f"        {t}" for t in (*copies, *marks)), "    }"]
 
     def visits(self) -> list[str]:
         """Calls of `visit(name, data, bytes of a row, rows)`."""
         lines = []
         for ram in self._netlist.rams:
             if _PUBLIC.search(ram.name):
-                name = self.name(ram)
+                name = self.text.name(ram)
                 lines.append(f'        visit("{ram.name}", {name}, sizeof {name}[0], {ram.depth});')
         return lines
 
@@ -298,7 +228,8 @@ def write_cpp(netlist: Netlist, name: str) -> str:
     """C++ of a class `name`: ports and probes as members, its memories, and what moves it.
 
     `edge()` is a rising edge of the one clock, with the inputs as they are; `settle()` gives the
-    outputs their values, `probe()` the probes.
+    outputs their values, `probe()` the probes. `touch()` has to be called after memories were
+    written from outside.
 
     Raises
     ------
@@ -306,18 +237,9 @@ def write_cpp(netlist: Netlist, name: str) -> str:
         When an output depends on an input: it would have to settle twice in a cycle.
     """
     find_dots(netlist)
-    writer = _Writer(netlist)
-    outputs = [(Variable(title, width_of(value)), value) for title, value in netlist.outputs]
-    probes = [(Variable(title, width_of(value)), value) for title, value in netlist.probes]
-    ports = [*netlist.inputs, *(variable for variable, _ in (*outputs, *probes))]
-    for variable in ports:
-        writer.name(variable)
-    settle = writer.outputs(place_outputs(netlist, outputs))
-    probe = writer.outputs(place_outputs(netlist, probes))
     _check_outputs(netlist)
-    updates, resets = place_edge(netlist)
-    writer.edge(updates, resets)  # once to learn which copies are needed
-    functions = {"edge": writer.edge(updates, resets), "settle": settle, "probe": probe}
+    writer = _Writer(netlist)
+    functions = writer.functions()
     lines = [
         '#include "words.h"',
         "",
@@ -325,8 +247,9 @@ def write_cpp(netlist: Netlist, name: str) -> str:
         "",
         f"struct {name} {{",
         f"    static constexpr unsigned kBeat = {_beat_bytes(netlist)};",
-        *(f"    {_port(variable, writer.name(variable))};" for variable in ports),
+        *(f"    {_port(variable, writer.text.name(variable))};" for variable in writer.ports),
         *writer.state(),
+        f"    {name}() {{ touch(); }}",
         "    template <class Visitor> void memories(Visitor&& visit) {",
         *writer.visits(),
         "    }",
@@ -334,7 +257,12 @@ def write_cpp(netlist: Netlist, name: str) -> str:
         "};",
     ]
     for title, body in functions.items():
-        lines += ["", f"inline void {name}::{title}() {{", *body, "}"]
+        kind = (
+            "inline"
+            if title in ("edge", "settle", "probe", "touch")
+            else "__attribute__((noinline)) inline"
+        )
+        lines += ["", f"{kind} void {name}::{title}() {{", *body, "}"]
     return "\n".join([*lines, "", "}  // namespace vitral", ""])
 
 
@@ -351,20 +279,44 @@ def _check_outputs(netlist: Netlist) -> None:
                 stack += node_reads(netlist.nodes[variable])
 
 
+def _dispatch(flags: str, functions: Sequence[tuple[int, str]]) -> list[str]:
+    """Calls the flagged functions, in their order; flags set meanwhile count if they are ahead."""
+    lines = []
+    runs = groupby(functions, key=lambda pair: pair[0] // RUN)
+    for run in (list(members) for _, members in runs):
+        word = f"{flags}[{run[0][0] // WORD}]"
+        tests = [(f"{1 << n % WORD:#x}ull", function) for n, function in run]
+        lines.append(f"    if ({word} & {sum(1 << n % WORD for n, _ in run):#x}ull) {{")
+        for bit, function in tests:
+            lines.append(f"        if ({word} & {bit}) {word} &= ~{bit}, {function}();")
+        lines.append("    }")
+    return lines
+
+
+def _if_other(width: int, old: str, new: str, marks: Sequence[str]) -> list[str]:
+    """Copies a value to where the old one is, and flags units, if they differ."""
+    if is_wide(width):
+        test, copy = f"renew<{(width + 7) // 8}>({old}, {new})", []
+    else:
+        test, copy = f"{old} != {new}", [f"{old} = {new};"]
+    return [f"    if ({test}) {{", *(f"        {line}" for line in (*copy, *marks)), "    }"]
+
+
 def _beat_bytes(netlist: Netlist) -> int:
     """Bytes of the memory port's data."""
     return next((v.width // 8 for v in netlist.inputs if v.name == "m_axi_rdata"), 0)
 
 
 def _port(variable: Variable, name: str) -> str:
-    return f"{declaration(variable, name)} = {'{}' if is_wide(variable.width) else 0}"
+    return f"{declaration(variable, name)} = {_zero(variable)}"
 
 
-def _is_plain(item: Compute) -> bool:
-    """Whether an operator is written as one expression."""
-    return item.node.kind == "dot" or not any(
-        is_wide(width_of(operand)) for operand in item.node.operands
-    )
+def _bytes(variable: Variable) -> int:
+    return (variable.width + 7) // 8
+
+
+def _zero(variable: Variable) -> str:
+    return "{}" if is_wide(variable.width) else "0"
 
 
 def _row_bytes(ram: Ram) -> str:

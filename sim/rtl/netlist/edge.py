@@ -1,19 +1,19 @@
 """What a clock edge does to registers and memories, as items."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from vitral.sim.rtl.netlist.items import (
     Block,
     Branch,
     Fetch,
     Item,
+    Set,
     Store,
     adopt,
     items_of,
     node_reads,
     variables,
-    written,
 )
 from vitral.sim.rtl.netlist.netlist import (
     Choice,
@@ -24,33 +24,54 @@ from vitral.sim.rtl.netlist.netlist import (
     Step,
     Value,
     Variable,
+    width_of,
 )
 
-__all__ = ["edge_items"]
+__all__ = ["edge_items", "uses_of"]
 
-COMMON_RESET = 16
+COMMON_RESET = 2
 """Registers that a signal must reset for these resets to be done together, after all else."""
 
 
-def edge_items(netlist: Netlist) -> tuple[Block, Block]:
-    """What a clock edge does: the updates, and the resets that come after them.
+def edge_items(
+    netlist: Netlist, unit: Netlist, uses: Mapping[Variable, int]
+) -> tuple[Block, Block]:
+    """What a clock edge does to the state of one unit of a netlist: updates, then resets.
 
-    Decisions that only give a register its next value are taken out of the netlist.
+    Decisions that only give a register its next value are taken out of `netlist`; `unit` has
+    some of its registers, reads, writes and memories; `uses` are `uses_of(netlist)`.
     """
     updates, resets = Block(), Block()
     resets.parent, resets.depth = updates, 1
-    _add_registers(netlist, updates, resets)
-    _add_memories(netlist, updates)
+    _add_fetches(unit, updates)
+    _add_registers(netlist, unit, uses, updates, resets)
+    _add_stores(netlist, unit, updates)
     return updates, resets
 
 
-def _add_registers(netlist: Netlist, updates: Block, resets: Block) -> None:
-    """Next values as branches; those with the same conditions together."""
-    uses = Counter(v for _, value in netlist.registers for v in set(variables(value)))
+def uses_of(netlist: Netlist) -> Counter[Variable]:
+    """How many registers, memory ports, ports and nodes read a variable."""
+    values = [value for _, value in (*netlist.registers, *netlist.outputs, *netlist.probes)]
+    for read in netlist.reads:
+        values += [read.address, read.enable or ()]
+    for write in netlist.writes:
+        values += [write.address, write.value, (write.enable,)]
+    uses = Counter(v for value in values for v in set(variables(value)))
     for node in netlist.nodes.values():
         uses.update(set(node_reads(node)))
+    return uses
+
+
+def _add_registers(
+    netlist: Netlist,
+    unit: Netlist,
+    uses: Mapping[Variable, int],
+    updates: Block,
+    resets: Block,
+) -> None:
+    """Next values as branches; those with the same conditions together."""
     bodies: list[tuple[Variable, int, list[Step]]] = []
-    for register, value in netlist.registers:
+    for register, value in unit.registers:
         low = 0
         for part in value:
             width = len(part) if isinstance(part, str) else part[2]
@@ -70,10 +91,16 @@ def _add_registers(netlist: Netlist, updates: Block, resets: Block) -> None:
     common = Counter(step.value for _, _, steps in bodies for step in _resets(steps))
     late: dict[Value, list[Item]] = {}
     for register, low, steps in bodies:
+        before = 0
         while steps and _is_reset(steps[-1]) and common[steps[-1].value] >= COMMON_RESET:
+            late.setdefault(steps[-1].value, [])
+            place = list(late).index(steps[-1].value)
+            if place < before:  # others have these resets in another order
+                break
+            before = place
             last = steps.pop()
             (branch,) = items_of(register, [last], resets, low)
-            late.setdefault(last.value, []).append(branch)
+            late[last.value].append(branch)
     resets.items = [item for items in reversed(late.values()) for item in _merged(items)]
     groups: dict[tuple[Value | None, ...], list[Item]] = {}
     for register, low, steps in bodies:
@@ -82,7 +109,7 @@ def _add_registers(netlist: Netlist, updates: Block, resets: Block) -> None:
         lone = (None,) if len(key) == 1 and key[0] is None else ()
         groups.setdefault((*key, *([((register, low, 0),)] if lone else [])), []).extend(items)
     for items in groups.values():
-        updates.items += _merged(items)
+        updates.items += [_guarded(item) for item in _merged(items)]
 
 
 def _resets(steps: Sequence[Step]) -> Iterator[Choice]:
@@ -124,7 +151,7 @@ def _merged(items: Sequence[Item]) -> list[Item]:
 
 
 def _partner(earlier: Sequence[Item], branch: Branch) -> Branch | None:
-    mine = written(branch)
+    mine = _bits_set(branch)
     for item in reversed(earlier):
         if (
             isinstance(item, Branch)
@@ -135,21 +162,53 @@ def _partner(earlier: Sequence[Item], branch: Branch) -> Branch | None:
             )
         ):
             return item
-        if written(item) & mine:
+        if any(bits & mine.get(target, 0) for target, bits in _bits_set(item).items()):
             return None
     return None
 
 
-def _add_memories(netlist: Netlist, updates: Block) -> None:
-    for read in netlist.reads:
+def _bits_set(item: Item) -> dict[Variable, int]:
+    """Bits of registers that an item may set."""
+    if isinstance(item, Set):
+        return {item.target: (1 << width_of(item.value)) - 1 << item.low}
+    result: dict[Variable, int] = {}
+    if isinstance(item, Branch):
+        for _, block in item.cases:
+            for inner in block.items:
+                for target, bits in _bits_set(inner).items():
+                    result[target] = result.get(target, 0) | bits
+    return result
+
+
+def _guarded(item: Item) -> Item:
+    """A choice that often hits no case, after the question whether it hits any."""
+    if not isinstance(item, Branch):
+        return item
+    patterns = [pattern for patterns, _ in item.cases for pattern in patterns]
+    full = [block for _, block in item.cases if block.items]
+    if len(full) < 2 or not all(patterns for patterns, _ in item.cases):
+        return item
+    outer = Block(full[0].parent)
+    outer.items = [item]
+    adopt(item, outer)
+    return Branch(item.value, [(tuple(patterns), outer)])
+
+
+def _add_fetches(unit: Netlist, updates: Block) -> None:
+    for read in unit.reads:
         assert read.enable is not None
         updates.items.append(_when(read.enable, updates, [Fetch(read)]))
-    for ram in netlist.rams:
-        writes = [write for write in netlist.writes if write.ram is ram]
+
+
+def _add_stores(netlist: Netlist, unit: Netlist, updates: Block) -> None:
+    for ram in unit.rams:
+        writes = [write for write in unit.writes if write.ram is ram]
+        if not writes:
+            continue
         if len(writes) == 1:
             updates.items.append(_when((writes[0].enable,), updates, [Store(writes[0])]))
             continue
-        target = Variable(f"{ram.name}.any", 1)
+        target = Variable(f"{ram.name}_any", 1)
         enables = tuple(write.enable for write in writes)
         netlist.nodes[target] = Operator(target, "reduce_or", (_united(enables),), False)
         outer = _when(((target, 0, 1),), updates, [])

@@ -1,7 +1,7 @@
 """What is done at a clock edge: items, in blocks, with the locals that they need."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from vitral.sim.rtl.netlist.netlist import (
     Choice,
@@ -28,11 +28,11 @@ __all__ = [
     "Set",
     "Store",
     "adopt",
+    "block_reads",
     "items_of",
     "node_reads",
     "values_of",
     "variables",
-    "written",
 ]
 
 
@@ -90,31 +90,16 @@ Item = Set | Compute | Fetch | Store | Branch
 
 @dataclass(eq=False)
 class Local:
-    """Variables, and the items that give them their values; those `outside` live further out."""
+    """A variable, and the items that give it its value."""
 
-    variables: list[Variable]
+    variable: Variable
     items: list[Item]
-    first: dict[Variable, int] = field(default_factory=dict)
-    outside: set[Variable] = field(default_factory=set)
 
 
 def variables(value: Value) -> Iterator[Variable]:
     for part in value:
         if not isinstance(part, str):
             yield part[0]
-
-
-def written(item: Item) -> set[Variable | Ram]:
-    """Registers and memories that an item may set."""
-    if isinstance(item, Set):
-        return {item.target}
-    if isinstance(item, Fetch):
-        return {item.read.target}
-    if isinstance(item, Store):
-        return {item.write.ram}
-    if isinstance(item, Compute):
-        return {item.node.target}
-    return {name for _, block in item.cases for inner in block.items for name in written(inner)}
 
 
 def node_reads(node: Node) -> Iterator[Variable]:
@@ -144,6 +129,20 @@ def values_of(item: Set | Compute | Fetch | Store) -> tuple[Value, ...]:
     if isinstance(item, Fetch):
         return (item.read.address,)
     return (item.write.address, item.write.value)
+
+
+def block_reads(block: Block) -> Iterator[Variable | Ram]:
+    """All that a block's items and the locals that it has so far read."""
+    for item in (*(item for local in block.locals for item in local.items), *block.items):
+        if isinstance(item, Branch):
+            yield from variables(item.value)
+            for _, inner in item.cases:
+                yield from block_reads(inner)
+        else:
+            for value in values_of(item):
+                yield from variables(value)
+            if isinstance(item, Fetch):
+                yield item.read.ram
 
 
 def items_of(target: Variable, steps: Iterable[Step], block: Block, low: int = 0) -> list[Item]:

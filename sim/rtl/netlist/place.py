@@ -24,7 +24,7 @@ from vitral.sim.rtl.netlist.items import (
 from vitral.sim.rtl.netlist.netlist import Decision, Netlist, Node, Read, Value, Variable
 from vitral.sim.rtl.netlist.rtlil import NetlistError
 
-__all__ = ["place", "place_outputs"]
+__all__ = ["ordered", "place", "place_outputs"]
 
 WORTH = 3
 """Operations that a branch must save in the cycles in which it is not taken."""
@@ -60,43 +60,18 @@ class _Placer:
         for block in blocks:
             for item in block.items:
                 self._use(item, block)
-        order = self._order(list(self._place))
+        order = ordered(self._nodes, list(self._place))
         users = Counter(v for variable in order for v in set(node_reads(self._nodes[variable])))
         for variable in order:
             self._cost[variable] = self._weight(variable, users)
         for variable in reversed(order):
-            block = self._place[variable]
-            local = Local([variable], self._compute(self._nodes[variable], block))
+            block = self._place.get(variable)
+            if block is None:  # asked for by a case that does nothing
+                continue
+            local = Local(variable, self._compute(self._nodes[variable], block))
             block.locals.insert(0, local)
             for item in local.items:
                 self._use(item, block)
-        return order
-
-    def _order(self, roots: Sequence[Variable]) -> list[Variable]:
-        """Nodes that roots need, each after those it reads."""
-        order: list[Variable] = []
-        state: dict[Variable, int] = {}
-        stack: list[tuple[Variable, Iterator[Variable]]] = []
-
-        def enter(variable: Variable) -> None:
-            if variable not in self._nodes or state.get(variable) == 2:
-                return
-            if state.get(variable) == 1:
-                raise NetlistError(f"combinational loop through {variable.name}")
-            state[variable] = 1
-            stack.append((variable, node_reads(self._nodes[variable])))
-
-        for root in roots:
-            enter(root)
-            while stack:
-                variable, reads = stack[-1]
-                following = next(reads, None)
-                if following is None:
-                    state[variable] = 2
-                    order.append(variable)
-                    stack.pop()
-                else:
-                    enter(following)
         return order
 
     def _weight(self, variable: Variable, users: Counter[Variable]) -> int:
@@ -161,3 +136,31 @@ def _common(first: Block, second: Block) -> Block:
             assert second.parent is not None
             second = second.parent
     return first
+
+
+def ordered(nodes: Mapping[Variable, Node], roots: Iterable[Variable]) -> list[Variable]:
+    """Nodes that roots need, each after those it reads; NetlistError when there is a loop."""
+    order: list[Variable] = []
+    state: dict[Variable, int] = {}
+    stack: list[tuple[Variable, Iterator[Variable]]] = []
+
+    def enter(variable: Variable) -> None:
+        if variable not in nodes or state.get(variable) == 2:
+            return
+        if state.get(variable) == 1:
+            raise NetlistError(f"combinational loop through {variable.name}")
+        state[variable] = 1
+        stack.append((variable, node_reads(nodes[variable])))
+
+    for root in roots:
+        enter(root)
+        while stack:
+            variable, reads = stack[-1]
+            following = next(reads, None)
+            if following is None:
+                state[variable] = 2
+                order.append(variable)
+                stack.pop()
+            else:
+                enter(following)
+    return order

@@ -1,0 +1,172 @@
+"""Cuts a netlist into units that are evaluated only when something that they read changed.
+
+A unit holds the registers and memories of one module instance, or computations of one instance that
+others look at, its exports. Parts of the second kind come first, each after those whose exports it
+reads; a unit of the first kind reads exports and has none.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from vitral.sim.rtl.netlist.edge import edge_items, uses_of
+from vitral.sim.rtl.netlist.items import Block, Set, block_reads, node_reads
+from vitral.sim.rtl.netlist.netlist import Netlist, Node, Operator, Ram, Variable
+from vitral.sim.rtl.netlist.place import ordered, place
+
+__all__ = ["Unit", "find_units"]
+
+CHEAP = 3
+"""Gates of one bit that are rather repeated in every unit than exported by one."""
+
+SMALL = 32
+"""Registers and nodes up to which an instance without others inside is no unit of its own."""
+
+Key = tuple[int, str]
+"""A unit: its level, or none for one with registers, and the path of its instance."""
+
+STATE = 1 << 30
+
+
+@dataclass(eq=False)
+class Unit:
+    """What is evaluated together; `exports` are variables, each with the one that keeps it."""
+
+    name: str
+    registers: list[Variable] = field(default_factory=list)
+    exports: dict[Variable, Variable] = field(default_factory=dict)
+    updates: Block = field(default_factory=Block)
+    resets: Block = field(default_factory=Block)
+    reads: set[Variable | Ram] = field(default_factory=set)
+
+
+def find_units(netlist: Netlist) -> list[Unit]:
+    """All units in an order in which they can be evaluated, with their computations placed."""
+    uses = uses_of(netlist)
+    homes = Homes(netlist)
+    units = {path: Unit(path) for path in sorted(homes.with_state)}
+    for path, unit in units.items():
+        mine = _state_of(netlist, path, homes)
+        unit.registers = [v for v, _ in mine.registers] + [read.target for read in mine.reads]
+        unit.updates, unit.resets = edge_items(netlist, mine, uses)
+    exports = _exports(netlist.nodes, list(units.values()), homes)
+    result = [*_export_units(exports, homes), *units.values()]
+    kept = {v: keeper for unit in result for v, keeper in unit.exports.items()}
+    for unit in result:
+        _fill(unit, netlist.nodes, kept)
+    return result
+
+
+def _fill(unit: Unit, nodes: Mapping[Variable, Node], kept: Mapping[Variable, Variable]) -> None:
+    """Places what a unit needs, and notes what it reads."""
+    foreign = kept.keys() - unit.exports.keys()
+    own = {v: node for v, node in nodes.items() if v not in foreign}
+    place(own, [unit.updates, unit.resets])
+    unit.reads = {
+        thing
+        for block in (unit.updates, unit.resets)
+        for thing in block_reads(block)
+        if thing not in own
+    }
+
+
+class Homes:
+    """The instances that units are made of; small ones are counted to those around them."""
+
+    def __init__(self, netlist: Netlist) -> None:
+        things = [register for register, _ in netlist.registers] + netlist.rams
+        counts = Counter(map(_path, (*netlist.nodes, *things)))
+        around = {path.rpartition(".")[0] for path in counts}
+        self._large = {path for path, count in counts.items() if count > SMALL} | around
+        self.with_state = {self.of(thing) for thing in things}
+
+    def of(self, thing: Variable | Ram) -> str:
+        """The path of the instance that something is counted to."""
+        path = _path(thing)
+        around = path.rpartition(".")[0]
+        return around if path not in self._large and "." in around else path
+
+
+def _path(thing: Variable | Ram) -> str:
+    return thing.name.rpartition(".")[0]
+
+
+def _state_of(netlist: Netlist, path: str, homes: Homes) -> Netlist:
+    """Registers and memories of one instance."""
+    return Netlist(
+        registers=[pair for pair in netlist.registers if homes.of(pair[0]) == path],
+        reads=[read for read in netlist.reads if homes.of(read.ram) == path],
+        writes=[write for write in netlist.writes if homes.of(write.ram) == path],
+        rams=[ram for ram in netlist.rams if homes.of(ram) == path],
+    )
+
+
+def _exports(
+    nodes: Mapping[Variable, Node], units: Iterable[Unit], homes: Homes
+) -> dict[Variable, int]:
+    """Nodes that units other than their own need, with their levels."""
+    users: dict[Variable, set[Key]] = {}
+    for unit in units:
+        for block in (unit.updates, unit.resets):
+            for thing in block_reads(block):
+                if isinstance(thing, Variable) and thing in nodes:
+                    users.setdefault(thing, set()).add((STATE, unit.name))
+    order = ordered(nodes, list(users))
+    cheap = _cheap(nodes, order)
+    exports = []
+    for variable in reversed(order):
+        mine, path = users[variable], homes.of(variable)
+        if mine != {(STATE, path)} and mine != {(0, path)} and variable not in cheap:
+            exports.append(variable)
+            mine = {(0, path)}
+        for needed in node_reads(nodes[variable]):
+            if needed in nodes:
+                users.setdefault(needed, set()).update(mine)
+    return _levels(nodes, order, {v: homes.of(v) for v in exports})
+
+
+def _cheap(nodes: Mapping[Variable, Node], order: Iterable[Variable]) -> set[Variable]:
+    """Few gates of one bit on registers of one bit."""
+    sizes: dict[Variable, int] = {}
+    for variable in order:
+        node = nodes[variable]
+        if isinstance(node, Operator) and node.kind in ("and", "or", "not") and variable.width == 1:
+            reads = list(node_reads(node))
+            if all(v.width == 1 and (v in sizes or v not in nodes) for v in reads):
+                size = 1 + sum(sizes.get(v, 0) for v in reads)
+                if size <= CHEAP:
+                    sizes[variable] = size
+    return set(sizes)
+
+
+def _levels(
+    nodes: Mapping[Variable, Node], order: Iterable[Variable], exports: Mapping[Variable, str]
+) -> dict[Variable, int]:
+    """Levels, such that a unit needs nothing of others of its own level or of higher ones."""
+    needs: dict[Variable, dict[str, int]] = {}
+    levels: dict[Variable, int] = {}
+    for variable in order:
+        found: dict[str, int] = {}
+        for needed in node_reads(nodes[variable]):
+            for path, level in needs.get(needed, {}).items():
+                found[path] = max(found.get(path, 0), level)
+        if variable in exports:
+            path = exports[variable]
+            level = max((n + (other != path) for other, n in found.items()), default=0)
+            levels[variable] = level
+            found = {path: level}
+        needs[variable] = found
+    return levels
+
+
+def _export_units(exports: Mapping[Variable, int], homes: Homes) -> list[Unit]:
+    units: dict[Key, Unit] = {}
+    for variable, level in exports.items():
+        path = homes.of(variable)
+        unit = units.setdefault((level, path), Unit(f"{path}.level{level}"))
+        keeper = Variable(f"{variable.name}.kept", variable.width)
+        unit.exports[variable] = keeper
+        unit.updates.items.append(Set(keeper, 0, ((variable, 0, variable.width),)))
+    for unit in units.values():
+        unit.resets.parent, unit.resets.depth = unit.updates, 1
+    return [units[key] for key in sorted(units)]
