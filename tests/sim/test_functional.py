@@ -140,7 +140,7 @@ def test_a_second_process_starts_quickly(empty_cache: Path) -> None:
         float(subprocess.check_output([sys.executable, "-c", START], env=environment, cwd=ROOT))
         for _ in range(2)
     ]
-    assert seconds[1] < 0.5, f"CPU seconds of the first and second start: {seconds}"
+    assert seconds[1] < seconds[0] / 2, f"CPU seconds of the first and second start: {seconds}"
 
 
 def test_memories_stay_between_runs() -> None:
