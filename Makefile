@@ -38,6 +38,7 @@ fuzz: setup ## N random programs, reference against fsim and tsim (make fuzz N=1
 
 docs: setup ## rewrite the generated pages under docs/
 	$(PY) -m vitral.isa_page
+	cd tests && ../$(PY) -m conformance
 
 clean: ## remove .venv and caches in this folder
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
