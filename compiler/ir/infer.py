@@ -12,6 +12,7 @@ from vitral.compiler.ir.ops import (
     AccelMaxPool2d,
     AveragePool,
     Binary,
+    CodeOp,
     Concat,
     Conv2d,
     Dequantize,
@@ -221,6 +222,12 @@ def _float(op: FloatOp, args: Types) -> TensorType:
     return TensorType(op.shape, "float32")
 
 
+def _code_op(op: CodeOp, args: Types) -> TensorType:
+    for arg in args:
+        _codes(arg)
+    return op.type
+
+
 _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Quantize: _quantize,
     Dequantize: _dequantize,
@@ -240,4 +247,5 @@ _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Patches: _patches,
     Pick: _pick,
     FloatOp: _float,
+    CodeOp: _code_op,
 }

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from vitral.compiler.ir.types import Quant
+from vitral.compiler.ir.types import Quant, TensorType
 from vitral.compiler.schedule.layer import ChannelParams
+from vitral.isa import Rounding
 
 __all__ = [
     "AccelAdd",
@@ -21,9 +22,11 @@ __all__ = [
     "AveragePool",
     "Binary",
     "Bounds",
+    "CodeOp",
     "Concat",
     "Conv2d",
     "Dequantize",
+    "FixedPoint",
     "FlipSign",
     "FloatOp",
     "MatMul",
@@ -35,6 +38,7 @@ __all__ = [
     "Requantizing",
     "Reshape",
     "Table",
+    "Thresholds",
     "Transpose",
 ]
 
@@ -99,6 +103,34 @@ class Requantizing(Op):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class FixedPoint:
+    """A rounding in fixed point: clamp(round(A * mult / 2**shift) + zero point, low, high).
+
+    `mult` uint32 (31 bits) and `shift` uint8 are (O,); `rounding` is that of
+    `vitral.arithmetic.requantize`; `low` and `high` are codes.
+    """
+
+    mult: npt.NDArray[np.uint32]
+    shift: npt.NDArray[np.uint8]
+    rounding: Rounding
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Thresholds:
+    """Codes of exact window sums: low + how many entries of the row of its count a sum reaches.
+
+    `counts` int64 (K,) are the element counts that occur, `rows` int64 (K, steps) ascend along
+    their last axis.
+    """
+
+    counts: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    low: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Conv2d(Requantizing):
     """Quantized 2-D convolution by the arithmetic law.
 
@@ -117,6 +149,8 @@ class Conv2d(Requantizing):
         int64 (O,) in units of A.
     pads : tuple of int
         (top, left, bottom, right); padding is real 0.
+    fixed : FixedPoint, optional
+        Replaces the float32 rounding and the bounds.
     """
 
     kind = "qnn.conv2d"
@@ -129,6 +163,7 @@ class Conv2d(Requantizing):
     pads: Quad = (0, 0, 0, 0)
     dilations: Pair = (1, 1)
     group: int = 1
+    fixed: FixedPoint | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,12 +181,16 @@ class MatMul(Requantizing):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Binary(Requantizing):
-    """`function` (add, sub, mul) of two quantized values, op by op in IEEE float32; broadcasts."""
+    """`function` (add, sub, mul) of two quantized values, op by op in IEEE float32; broadcasts.
+
+    `table`, where given, holds the codes of all pairs instead: int8 (256, 256), ascending codes.
+    """
 
     kind = "qnn.binary"
     function: str
     a_quant: Quant
     b_quant: Quant
+    table: npt.NDArray[np.int8] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,7 +198,8 @@ class AveragePool(Requantizing):
     """Exact window sum divided by the count, one rounding of the exact rational.
 
     `pads` (top, left, bottom, right) count as elements when `include_pad`; `excess` (bottom, right)
-    is what ceil mode adds behind them and never counts.
+    is what ceil mode adds behind them and never counts. `thresholds`, where given, replace the
+    rounding and the bounds.
     """
 
     kind = "qnn.avg_pool2d"
@@ -170,6 +210,7 @@ class AveragePool(Requantizing):
     excess: Pair = (0, 0)
     dilations: Pair = (1, 1)
     include_pad: bool = False
+    thresholds: Thresholds | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -244,6 +285,20 @@ class FloatOp(Op):
     shape: tuple[int, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
     macs: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CodeOp(Op):
+    """An exact operator of `vitral.runtime.cpu` on codes that only the CPU has.
+
+    `type` is the result's, `arrays` are the step's constants in their order.
+    """
+
+    kind = "code"
+    function: str
+    type: TensorType
+    attributes: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

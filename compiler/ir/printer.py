@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vitral.compiler.ir.graph import Graph
-from vitral.compiler.ir.ops import Op
+from vitral.compiler.ir.ops import FixedPoint, Op, Thresholds
 from vitral.compiler.ir.types import Quant
 from vitral.compiler.schedule.layer import ChannelParams
 
@@ -36,8 +36,10 @@ def _line(graph: Graph, op: Op) -> str:
     parts = [f"%{name}" for name in op.inputs]
     hidden = {item.name for item in fields(Op)} | {"origin", "steps"}
     for item in fields(op):
-        if item.name not in hidden:
-            parts.append(f"{item.name}={_show(getattr(op, item.name))}")
+        value = getattr(op, item.name)
+        left_out = item.default is None and value is None
+        if item.name not in hidden and not left_out:
+            parts.append(f"{item.name}={_show(value)}")
     return f"%{op.output} = {op.kind}({', '.join(parts)})  // {op.name}: {graph.types[op.output]}"
 
 
@@ -46,7 +48,7 @@ def _show(value: Any) -> str:
         return _show_array(value)
     if isinstance(value, Quant):
         return str(value)
-    if isinstance(value, ChannelParams):
+    if isinstance(value, ChannelParams | FixedPoint | Thresholds):
         shown = (f"{f.name}={_show(getattr(value, f.name))}" for f in fields(value))
         return f"({', '.join(shown)})"
     if isinstance(value, tuple):

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.ir import Quant
-from vitral.compiler.ir.ops import AveragePool
+from vitral.compiler.ir.ops import AveragePool, Thresholds
 from vitral.compiler.passes.law import code_bounds
 from vitral.runtime.cpu.windows import window_counts
 
@@ -20,10 +20,12 @@ def average_thresholds(
 
     `size` is the input's (height, width). counts (K,) are the element counts that occur; row i of
     thresholds (K, high - low) belongs to counts[i]. Exact: y is the rounded rational average,
-    ties to even, for every sum. `clamp` are the lowest and highest code instead of those of the
-    operator's bounds.
+    ties to even, for every sum, or what the operator's own thresholds say. `clamp` are the lowest
+    and highest code instead of those of the operator's bounds.
     """
     assert op.y_quant is not None
+    if op.thresholds is not None:
+        return _clamped(op.thresholds, clamp)
     counts = np.unique(
         window_counts(
             size,
@@ -38,6 +40,14 @@ def average_thresholds(
     low, high = clamp or code_bounds(op.y_quant, op.bounds)
     rows = [_row(op.x_quant, op.y_quant, int(count), low, high) for count in counts]
     return counts, np.array(rows, np.int64).reshape(len(counts), high - low), low
+
+
+def _clamped(
+    given: Thresholds, clamp: tuple[int, int] | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+    """The steps that are left between the codes of `clamp`."""
+    low, high = clamp or (given.low, given.low + given.rows.shape[1])
+    return given.counts, given.rows[:, low - given.low : high - given.low], low
 
 
 def _row(x: Quant, y: Quant, count: int, low: int, high: int) -> list[int]:

@@ -29,7 +29,8 @@ def lower_convs(graph: Graph) -> Graph:
 
     Weight zero points are subtracted (int16 weights), the input's zero point and the bias become
     one int32 bias, Relu and Clip become low and high, scales become mult and shift of the float32
-    mode. Convolutions with a float32 result stay; their sums are checked too.
+    mode, or what the operator's fixed point says. Convolutions with a float32 result stay; their
+    sums are checked too.
 
     Raises CompileError naming the node and channel when a reachable sum does not fit int32.
     """
@@ -44,6 +45,16 @@ def _lowered(op: Op) -> Op:
     _check_sums(op, weight, bias)
     if op.y_quant is None:
         return op
+    return _accelerated(op, weight, _params(op, bias))
+
+
+def _params(op: Conv2d, bias: npt.NDArray[np.int64]) -> ChannelParams:
+    assert op.y_quant is not None
+    zero = op.y_quant.tensor_zero
+    if op.fixed is not None:
+        fixed = op.fixed
+        scaling = (fixed.mult, fixed.shift, fixed.rounding)
+        return _channel_params(bias, scaling, zero, (fixed.low, fixed.high))
     multiplier = law_multiplier(op)
     if not np.isfinite(multiplier).all():
         channel = int(np.argmin(np.isfinite(multiplier)))
@@ -52,17 +63,30 @@ def _lowered(op: Op) -> Op:
             f" got xs·ws / ys = {multiplier[channel]} in channel {channel}"
         )
     mult, shift = fl32_parameters(multiplier)
-    low, high = code_bounds(op.y_quant, op.bounds)
-    count = weight.shape[0]
-    params = ChannelParams(
+    scaling = (mult, shift.astype(np.uint8), Rounding.FLOAT32)
+    return _channel_params(bias, scaling, zero, code_bounds(op.y_quant, op.bounds))
+
+
+def _channel_params(
+    bias: npt.NDArray[np.int64],
+    scaling: tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], Rounding],
+    zero_point: int,
+    clamp: tuple[int, int],
+) -> ChannelParams:
+    mult, shift, rounding = scaling
+    count = len(bias)
+    return ChannelParams(
         bias=bias.astype(np.int32),
         mult=mult,
-        shift=shift.astype(np.uint8),
-        zero_point=np.full(count, op.y_quant.tensor_zero, np.int16),
-        low=np.full(count, low, np.int16),
-        high=np.full(count, high, np.int16),
-        rounding=Rounding.FLOAT32,
+        shift=shift,
+        zero_point=np.full(count, zero_point, np.int16),
+        low=np.full(count, clamp[0], np.int16),
+        high=np.full(count, clamp[1], np.int16),
+        rounding=rounding,
     )
+
+
+def _accelerated(op: Conv2d, weight: npt.NDArray[np.int16], params: ChannelParams) -> AccelConv2d:
     return AccelConv2d(
         name=op.name,
         inputs=op.inputs,

@@ -18,9 +18,12 @@ __all__ = ["note_edges"]
 
 
 def note_edges(graph: Graph) -> Graph:
-    """`edges` holds the scale and zero point of each input and output that has one pair of them."""
+    """`edges` holds the scale and zero point of each input and output that has one pair of them.
+
+    Edges that the importer knows stay where no operator tells.
+    """
     readers, writers = graph.consumers(), graph.producers()
-    edges: dict[str, Quant] = {}
+    edges = dict(graph.edges)
     for name in graph.inputs:
         found = {_read_quant(op, name) for op in readers.get(name, ())}
         quant = found.pop() if len(found) == 1 else None

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from vitral.arithmetic import requantize
 from vitral.compiler.ir import Graph
-from vitral.compiler.ir.ops import AccelConv2d, Conv2d, Op
+from vitral.compiler.ir.ops import AccelConv2d, Conv2d, FixedPoint, Op
 from vitral.compiler.passes.law import (
     centred_weight,
     code_bounds,
@@ -24,6 +24,7 @@ from vitral.compiler.passes.law import (
     product_range,
     raw_bias,
 )
+from vitral.compiler.schedule.layer import ChannelParams
 
 __all__ = ["Difference", "first_difference", "prove", "staircase"]
 
@@ -63,6 +64,8 @@ def first_difference(op: AccelConv2d) -> Difference | None:
     weight = centred_weight(op.origin)
     if not np.array_equal(weight, op.weight):
         return int(np.argmax((weight != op.weight).any(axis=(1, 2, 3)))), 0
+    if op.origin.fixed is not None:
+        return _other_parameters(op.params, op.origin.fixed)
     bias = raw_bias(op.origin, weight)
     ends = tuple(products + bias for products in product_range(weight))
     for start in range(0, len(bias), _CHANNELS_AT_ONCE):
@@ -71,6 +74,18 @@ def first_difference(op: AccelConv2d) -> Difference | None:
         if found is not None:
             return start + found[0], found[1]
     return None
+
+
+def _other_parameters(params: ChannelParams, law: FixedPoint) -> Difference | None:
+    """A law in fixed point is the requantiser's own arithmetic, so its numbers are compared."""
+    same = (
+        (params.mult == law.mult)
+        & (params.shift == law.shift)
+        & (params.low == law.low)
+        & (params.high == law.high)
+        & (params.rounding is law.rounding)
+    )
+    return None if same.all() else (int(np.argmin(same)), 0)
 
 
 def _difference(

@@ -15,9 +15,11 @@ from vitral.compiler.ir.ops import (
     AccelMaxPool2d,
     AveragePool,
     Binary,
+    CodeOp,
     Concat,
     Conv2d,
     Dequantize,
+    FixedPoint,
     FlipSign,
     FloatOp,
     MatMul,
@@ -161,6 +163,9 @@ def _accel_conv2d(writer: StepWriter, op: AccelConv2d) -> None:
         return
     total = _conv2d_sum(writer, op, law)
     assert law.y_quant is not None
+    if law.fixed is not None:
+        _round_fixed(writer, op, total, law.fixed, law.y_quant.tensor_zero, clamp)
+        return
     writer.step(
         op,
         "requantize",
@@ -168,6 +173,22 @@ def _accel_conv2d(writer: StepWriter, op: AccelConv2d) -> None:
         arrays={"multiplier": law_multiplier(law)},
         axis=1,
         zero_point=law.y_quant.tensor_zero,
+        low=clamp[0],
+        high=clamp[1],
+    )
+
+
+def _round_fixed(
+    writer: StepWriter, op: Op, total: str, law: FixedPoint, zero: int, clamp: tuple[int, int]
+) -> None:
+    writer.step(
+        op,
+        "requantize_fixed",
+        (total,),
+        arrays={"mult": law.mult, "shift": law.shift},
+        axis=1,
+        rounding=law.rounding.name,
+        zero_point=zero,
         low=clamp[0],
         high=clamp[1],
     )
@@ -279,6 +300,8 @@ def _binary(writer: StepWriter, op: Binary) -> None:
 def _binary_table(op: Binary) -> npt.NDArray[np.int8]:
     """The result for all 65,536 pairs of codes, int8 (256, 256)."""
     assert op.y_quant is not None
+    if op.table is not None:
+        return op.table
     try:
         return binary_codes(op.function, op.a_quant, op.b_quant, op.y_quant, op.bounds)
     except ValueError:
@@ -366,6 +389,10 @@ def _float(writer: StepWriter, op: FloatOp) -> None:
     writer.step(op, name, op.inputs, exact=False, cost=op.macs, **op.attributes)
 
 
+def _code_op(writer: StepWriter, op: CodeOp) -> None:
+    writer.step(op, op.function, op.inputs, arrays=op.arrays, **op.attributes)
+
+
 _WRITERS: dict[type[Op], Callable[[StepWriter, Any], None]] = {
     Quantize: _quantize,
     Dequantize: _dequantize,
@@ -385,4 +412,5 @@ _WRITERS: dict[type[Op], Callable[[StepWriter, Any], None]] = {
     Patches: _patches,
     Pick: _pick,
     FloatOp: _float,
+    CodeOp: _code_op,
 }

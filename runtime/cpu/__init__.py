@@ -7,7 +7,7 @@ returns the result. Quantized tensors are int8 throughout.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vitral.runtime.cpu import convert, floats, patches, pool, shape, sums
+from vitral.runtime.cpu import convert, fixed_point, floats, patches, pool, shape, sums
 
 __all__ = ["OPERATORS"]
 
@@ -17,6 +17,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     **pool.OPERATORS,
     **patches.OPERATORS,
     **sums.OPERATORS,
+    **fixed_point.OPERATORS,
     **floats.OPERATORS,
 }
 """Name of a step's operator to its function; all have one result."""
