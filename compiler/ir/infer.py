@@ -12,6 +12,7 @@ from vitral.compiler.ir.ops import (
     AccelMaxPool2d,
     AveragePool,
     Binary,
+    ChannelTable,
     CodeOp,
     Concat,
     Conv2d,
@@ -72,6 +73,14 @@ def _flip_sign(op: FlipSign, args: Types) -> TensorType:
 def _table(op: Table, args: Types) -> TensorType:
     _codes(args[0])
     _need(op.table.shape == (256,), f"needs 256 table entries, got {op.table.shape}")
+    return replace(args[0], dtype=str(op.table.dtype))
+
+
+def _channel_table(op: ChannelTable, args: Types) -> TensorType:
+    _codes(args[0])
+    shape = args[0].shape
+    fits = 0 <= op.axis < len(shape) and op.table.shape == (shape[op.axis], 256)
+    _need(fits, f"needs 256 entries for each index of axis {op.axis}, got {op.table.shape}")
     return replace(args[0], dtype=str(op.table.dtype))
 
 
@@ -233,6 +242,7 @@ _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Dequantize: _dequantize,
     FlipSign: _flip_sign,
     Table: _table,
+    ChannelTable: _channel_table,
     Conv2d: _conv2d,
     AccelConv2d: _accel_conv2d,
     AccelMaxPool2d: _accel_max_pool,

@@ -22,6 +22,7 @@ __all__ = [
     "AveragePool",
     "Binary",
     "Bounds",
+    "ChannelTable",
     "CodeOp",
     "Concat",
     "Conv2d",
@@ -92,6 +93,15 @@ class Table(Op):
     kind = "table"
     table: npt.NDArray[Any]
     steps: npt.NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChannelTable(Op):
+    """Code to table[c, code - lowest code], c the index along `axis`; `table` is (C, 256)."""
+
+    kind = "channel_table"
+    table: npt.NDArray[Any]
+    axis: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,9 +191,10 @@ class MatMul(Requantizing):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Binary(Requantizing):
-    """`function` (add, sub, mul) of two quantized values, op by op in IEEE float32; broadcasts.
+    """`function` of two quantized values, op by op in IEEE float32; broadcasts.
 
-    `table`, where given, holds the codes of all pairs instead: int8 (256, 256), ascending codes.
+    One of add, sub, mul, div, max, min and prelu. `table`, where given, holds the codes of all
+    pairs instead: int8 (256, 256), ascending codes.
     """
 
     kind = "qnn.binary"

@@ -1,6 +1,8 @@
 """Types of values: shape with element type, and the affine map of integers to real numbers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -85,6 +87,12 @@ class Quant:
     def code(self, reals: npt.NDArray[np.float32]) -> npt.NDArray:
         """QuantizeLinear: sat(rne(fl32(v / scale)) + zero point), in `dtype`."""
         return quantize_array(reals, self.scales, self.zeros, np.dtype(self.dtype), self.axis)
+
+    def nearest(self, reals: Iterable[Fraction]) -> npt.NDArray:
+        """sat(rne(v / scale) + zero point) of real numbers, one rounding; per-tensor maps only."""
+        scale, zero = Fraction(self.tensor_scale), self.tensor_zero
+        steps = (min(max(round(real / scale) + zero, self.low), self.high) for real in reals)
+        return np.array(list(steps), self.dtype)
 
     def codes(self) -> npt.NDArray:
         """All 256 codes in ascending order."""

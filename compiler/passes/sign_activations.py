@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vitral.compiler.ir import Graph, Quant, TensorType
-from vitral.compiler.ir.ops import FlipSign, Op, Pick, Table
+from vitral.compiler.ir.ops import ChannelTable, FlipSign, Op, Pick, Table
 from vitral.compiler.passes.rename import rewired
 
 __all__ = ["sign_activations"]
@@ -50,7 +50,7 @@ def _signed_op(op: Op, names: dict[str, str]) -> Op:
         for item in fields(op)
         if isinstance(value := getattr(op, item.name), Quant) and value.dtype == "uint8"
     }
-    if isinstance(op, Table):
+    if isinstance(op, Table | ChannelTable):
         changes["table"] = _signed_array(op.table)
     if op.output in names:
         changes["output"] = names[op.output]

@@ -7,7 +7,16 @@ returns the result. Quantized tensors are int8 throughout.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vitral.runtime.cpu import convert, fixed_point, floats, patches, pool, shape, sums
+from vitral.runtime.cpu import (
+    activations,
+    convert,
+    fixed_point,
+    floats,
+    patches,
+    pool,
+    shape,
+    sums,
+)
 
 __all__ = ["OPERATORS"]
 
@@ -19,5 +28,6 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     **sums.OPERATORS,
     **fixed_point.OPERATORS,
     **floats.OPERATORS,
+    **activations.OPERATORS,
 }
 """Name of a step's operator to its function; all have one result."""

@@ -46,6 +46,13 @@ def table_array(table: Array, codes: Array) -> Array:
     return np.take(by_byte, np.ascontiguousarray(codes).view(np.uint8))
 
 
+def _channel_table(codes: Array, tables: Array, *, axis: int) -> Array:
+    """tables[c, code + 128], c the index along `axis`; `tables` is (C, 256)."""
+    shape = [-1 if i == axis else 1 for i in range(codes.ndim)]
+    first = (np.arange(len(tables), dtype=np.int64) * 256 + 128).reshape(shape)
+    return np.take(tables.reshape(-1), codes + first)
+
+
 def _along(values: Array, ndim: int, axis: int | None) -> Array:
     """Shape () or (C,) made to broadcast along `axis` of `ndim` dimensions."""
     values = np.asarray(values)
@@ -73,6 +80,7 @@ OPERATORS = {
     "dequantize": dequantize_array,
     "flip_sign": _flip_sign,
     "table": _table,
+    "channel_table": _channel_table,
 }
 """quantize(real, scale, zero_point) gives int8; dequantize(code, scale, zero_point);
-flip_sign(code); table(code, table)."""
+flip_sign(code); table(code, table); channel_table(code, tables)."""

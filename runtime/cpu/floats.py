@@ -26,15 +26,13 @@ def _mul(a: Array, b: Array) -> Float32:
     return a * b
 
 
-def _clip(x: Array, *, low: float | None = None, high: float | None = None) -> Float32:
-    """min(max(x, low), high); None is open."""
-    if low is not None:
-        x = np.maximum(x, np.float32(low))
-    return x if high is None else np.minimum(x, np.float32(high))
+def _div(a: Array, b: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return a / b
 
 
-def _leaky_relu(x: Array, *, alpha: float) -> Float32:
-    return np.where(x >= 0, x, x * np.float32(alpha))
+def _prelu(x: Array, slope: Array) -> Float32:
+    return np.where(x >= 0, x, x * slope)
 
 
 def _softmax(x: Array, *, axes: Sequence[int]) -> Float32:
@@ -84,12 +82,14 @@ OPERATORS = {
     "float.add": _add,
     "float.sub": _sub,
     "float.mul": _mul,
-    "float.clip": _clip,
-    "float.leaky_relu": _leaky_relu,
+    "float.div": _div,
+    "float.max": np.maximum,
+    "float.min": np.minimum,
+    "float.prelu": _prelu,
     "float.softmax": _softmax,
     "float.matmul": _matmul,
     "float.average_pool": _average_pool,
     "float.conv2d": _conv2d,
 }
-"""float.add/sub/mul/matmul(a, b), float.clip/leaky_relu/softmax/average_pool(x) and
-float.conv2d(x, w, bias)."""
+"""float.add/sub/mul/div/max/min/matmul(a, b), float.prelu(x, slope), float.softmax/average_pool(x)
+and float.conv2d(x, w, bias)."""

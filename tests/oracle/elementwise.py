@@ -10,6 +10,7 @@ import numpy as np
 
 from oracle.graph import Node
 from oracle.qdq import quantized_input, quantized_output
+from oracle.tables import times_argument
 from oracle.values import Array, Pending, Value, materialise, quantize
 
 __all__ = ["OPERATORS"]
@@ -23,6 +24,39 @@ def _binary(ufunc: _Ufunc) -> Callable[[Node, Sequence[Value | None]], Value]:
         return np.asarray(ufunc(_operand(node, args, 0), _operand(node, args, 1)))
 
     return operator
+
+
+def _multiply(node: Node, args: Sequence[Value | None]) -> Value:
+    """x * f(x) with an f that float32 cannot compute step by step is one function."""
+    a, b = args[0], args[1]
+    product = times_argument(a, b) or times_argument(b, a)
+    return _binary(np.multiply)(node, args) if product is None else product
+
+
+def _many(ufunc: _Ufunc) -> Callable[[Node, Sequence[Value | None]], Value]:
+    def operator(node: Node, args: Sequence[Value | None]) -> Value:
+        if len(args) == 1 and args[0] is not None:
+            return args[0]
+        total = _operand(node, args, 0)
+        for index in range(1, len(args)):
+            total = np.asarray(ufunc(total, _operand(node, args, index)))
+        return total
+
+    return operator
+
+
+def _stepwise(function: Callable[[Array], Any]) -> Callable[[Node, Sequence[Value | None]], Value]:
+    def operator(node: Node, args: Sequence[Value | None]) -> Value:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(_operand(node, args, 0)), np.float32)
+
+    return operator
+
+
+def _qlinear_leaky_relu(node: Node, args: Sequence[Value | None]) -> Value:
+    x = quantized_input(node, args, 0)
+    params = quantized_output(node, args, 3, x.data.dtype)
+    return quantize(_leaky_relu(node, [x]), params, node.unrounded)
 
 
 def _qlinear_binary(ufunc: _Ufunc) -> Callable[[Node, Sequence[Value | None]], Value]:
@@ -74,6 +108,11 @@ def _leaky_relu(node: Node, args: Sequence[Value | None]) -> Value:
     return np.where(x >= 0, x, x * np.float32(node.get("alpha", 0.01)))
 
 
+def _thresholded_relu(node: Node, args: Sequence[Value | None]) -> Value:
+    x = _operand(node, args, 0)
+    return np.where(x > np.float32(node.get("alpha", 1.0)), x, np.float32(0))
+
+
 def _prelu(node: Node, args: Sequence[Value | None]) -> Value:
     x, slope = _operand(node, args, 0), _operand(node, args, 1)
     return np.where(x >= 0, x, x * slope)
@@ -104,8 +143,21 @@ def _operand(node: Node, args: Sequence[Value | None], index: int) -> Array:
 OPERATORS = {
     ("", "Add"): _binary(np.add),
     ("", "Sub"): _binary(np.subtract),
-    ("", "Mul"): _binary(np.multiply),
+    ("", "Mul"): _multiply,
     ("", "Div"): _binary(np.divide),
+    ("", "Sum"): _many(np.add),
+    ("", "Max"): _many(np.maximum),
+    ("", "Min"): _many(np.minimum),
+    ("", "Abs"): _stepwise(np.abs),
+    ("", "Neg"): _stepwise(np.negative),
+    ("", "Sqrt"): _stepwise(np.sqrt),
+    ("", "Reciprocal"): _stepwise(lambda x: np.float32(1) / x),
+    ("", "Softsign"): _stepwise(lambda x: x / (np.float32(1) + np.abs(x))),
+    ("", "Floor"): _stepwise(np.floor),
+    ("", "Ceil"): _stepwise(np.ceil),
+    ("", "Round"): _stepwise(np.rint),
+    ("", "Sign"): _stepwise(np.sign),
+    ("", "ThresholdedRelu"): _thresholded_relu,
     ("", "Relu"): _relu,
     ("", "Clip"): _clip,
     ("", "LeakyRelu"): _leaky_relu,
@@ -113,5 +165,6 @@ OPERATORS = {
     ("", "HardSigmoid"): _hard_sigmoid,
     ("", "HardSwish"): _hard_swish,
     ("com.microsoft", "QLinearAdd"): _qlinear_binary(np.add),
+    ("com.microsoft", "QLinearLeakyRelu"): _qlinear_leaky_relu,
     ("com.microsoft", "QLinearMul"): _qlinear_binary(np.multiply),
 }

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.frontends.onnx.symbols import (
+    Channeled,
     Const,
     ConstReal,
     Joined,
@@ -17,7 +18,7 @@ from vitral.compiler.frontends.onnx.symbols import (
     Tensor,
 )
 from vitral.compiler.ir import QUANTIZED, Graph, Quant, TensorType, infer
-from vitral.compiler.ir.ops import Concat, Dequantize, Op, Quantize, Reshape, Table
+from vitral.compiler.ir.ops import ChannelTable, Concat, Dequantize, Op, Quantize, Reshape, Table
 from vitral.errors import CompileError
 
 __all__ = ["Builder"]
@@ -96,8 +97,10 @@ class Builder:
         if isinstance(symbol, Joined):
             parts = tuple(self.tensor(part, node).name for part in symbol.parts)
             return self.emit(Concat(name=node, inputs=parts, output=output, axis=symbol.axis))
-        assert isinstance(symbol, Real)
+        assert isinstance(symbol, Real | Channeled)
         source = (symbol.tensor.name,)
+        if isinstance(symbol, Channeled):
+            return self._channel_table(symbol, symbol.tables, node, output)
         if symbol.quant is None:
             return self.emit(Table(name=node, inputs=source, output=output, table=symbol.table))
         return self.emit(Dequantize(name=node, inputs=source, output=output, quant=symbol.quant))
@@ -113,6 +116,8 @@ class Builder:
             return Const(array=quant.code(symbol.real()))
         if quant.axis is None and isinstance(symbol, Real):
             return self._quantized_real(symbol, quant, node, output)
+        if quant.axis is None and isinstance(symbol, Channeled):
+            return self._channel_table(symbol, quant.code(symbol.tables), node, output)
         if quant.axis is None and isinstance(symbol, Pending):
             return self._rounded(symbol, quant, output)
         if quant.axis is None and isinstance(symbol, Joined):
@@ -137,12 +142,19 @@ class Builder:
 
     def _quantized_real(self, real: Real, quant: Quant, node: str, output: str) -> Tensor:
         """A table of 256 codes, or nothing at all when every code maps to itself."""
-        table = quant.code(real.table)
+        table = quant.code(real.table) if real.exact is None else quant.nearest(real.exact)
         if real.tensor.type.dtype == quant.dtype and np.array_equal(table, quant.codes()):
             return real.tensor
         source = (real.tensor.name,)
         steps = real.table.astype(np.float64) / quant.tensor_scale
         op = Table(name=node, inputs=source, output=output, table=table, steps=steps)
+        return self.emit(op)
+
+    def _channel_table(
+        self, symbol: Channeled, table: npt.NDArray[Any], node: str, output: str
+    ) -> Tensor:
+        source = (symbol.tensor.name,)
+        op = ChannelTable(name=node, inputs=source, output=output, table=table, axis=symbol.axis)
         return self.emit(op)
 
     def dequantized(self, symbol: Symbol, quant: Quant, node: str) -> Symbol:

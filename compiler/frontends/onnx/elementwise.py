@@ -1,10 +1,11 @@
-"""Element-wise operators, op by op in IEEE float32, and their QLinear forms.
+"""Element-wise operators of two or more arguments, op by op in IEEE float32.
 
-Relu and Clip of a pending result become clamps of its rounding; every other function of one
-quantized tensor maps the table of its 256 codes.
+A constant that is one number, or one for each channel, maps the table of the other argument's 256
+codes; two functions of one quantized tensor are one function of it.
 """
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +13,9 @@ import numpy.typing as npt
 from vitral.compiler.frontends.onnx.params import quantized_input, quantized_output
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import (
+    Channeled,
     Const,
     ConstReal,
-    Joined,
     Pending,
     Real,
     Symbol,
@@ -23,104 +24,43 @@ from vitral.compiler.frontends.onnx.symbols import (
 from vitral.compiler.ir.ops import Binary
 from vitral.runtime.cpu import OPERATORS as CPU_OPERATORS
 
-__all__ = ["OPERATORS", "float_binary"]
+__all__ = ["OPERATORS", "combined", "float_binary"]
 
 Float32 = npt.NDArray[np.float32]
-_INFINITY = float("inf")
-
-
-def _relu(scope: Scope) -> Symbol:
-    return _clamped(scope, 0.0, _INFINITY)
-
-
-def _clip(scope: Scope) -> Symbol:
-    low = _bound(scope, 1, "min", -_INFINITY)
-    return _clamped(scope, low, _bound(scope, 2, "max", _INFINITY))
-
-
-def _bound(scope: Scope, index: int, attribute: str, default: float) -> float:
-    """A bound from its input (opset 11 on), else from its attribute (opset 6), else `default`."""
-    array = scope.array(index)
-    if array is None:
-        return float(np.float32(scope.number(attribute, default)))
-    if array.size != 1 or array.dtype.kind not in "fiu":
-        raise scope.fail(
-            f"needs one number as {attribute}, got {array.dtype} of shape {list(array.shape)}"
-        )
-    value = float(np.float32(array.reshape(-1)[0]))
-    if np.isnan(value):
-        raise scope.fail(f"needs a number as {attribute}, got NaN")
-    return value
-
-
-def _clamped(scope: Scope, low: float, high: float) -> Symbol:
-    x = scope.need(0)
-    if isinstance(x, Pending):
-        return x.clamped(low, high)
-    limits = {
-        "low": None if low == -_INFINITY else low,
-        "high": None if high == _INFINITY else high,
-    }
-    return _unary(scope, x, "clip", **limits)
-
-
-def _leaky_relu(scope: Scope) -> Symbol:
-    return _unary(scope, scope.need(0), "leaky_relu", alpha=float(scope.number("alpha", 0.01)))
-
-
-def _softmax(scope: Scope) -> Symbol:
-    """A float island. Before opset 13 it runs over all axes from `axis` on."""
-    tensor = scope.real(scope.need(0))
-    rank, flat = len(tensor.shape), scope.node.opset < 13
-    axis = scope.integer("axis", 1 if flat else -1)
-    if not -rank <= axis < rank:
-        raise scope.fail(f"needs an axis of {list(tensor.shape)}, got {axis}")
-    first = axis % rank
-    axes = list(range(first, rank)) if flat else [first]
-    return scope.float_op("softmax", (tensor,), tensor.shape, attributes={"axes": axes})
-
-
-def _unary(scope: Scope, x: Symbol, function: str, **attributes: float | None) -> Symbol:
-    compute = CPU_OPERATORS[f"float.{function}"]
-
-    def mapped(values: Float32) -> Float32:
-        return compute(values, **attributes)
-
-    if isinstance(x, Const | ConstReal):
-        return Const(array=mapped(x.array if isinstance(x, Const) else x.real()))
-    if isinstance(x, Real | Joined):
-        return x.mapped(mapped)
-    tensor = scope.real(x)
-    return scope.float_op(function, (tensor,), tensor.shape, attributes=dict(attributes))
+Function = Callable[..., Float32]
 
 
 def _binary(function: str) -> Callable[[Scope], Symbol]:
+    return lambda scope: combined(scope, function, scope.need(0), scope.need(1))
+
+
+def combined(
+    scope: Scope, function: str, a: Symbol, b: Symbol, output: str | None = None
+) -> Symbol:
+    """`function` of two symbols in the cheapest form that is exact; `output` names a tensor."""
     compute = CPU_OPERATORS[f"float.{function}"]
+    mapped = _with_constant(a, b, compute)
+    if mapped is None and isinstance(a, Real) and isinstance(b, Real):
+        mapped = _of_one_tensor(function, a, b, compute)
+    if mapped is not None:
+        return mapped
+    if _is_codes(a) and _is_codes(b):
+        return _pending(scope, function, a, b)
+    return float_binary(scope, function, scope.real(a), scope.real(b), output)
+
+
+def _many(function: str) -> Callable[[Scope], Symbol]:
+    """One argument is itself; more are combined from left to right, in float32."""
 
     def operator(scope: Scope) -> Symbol:
-        a, b = scope.need(0), scope.need(1)
-        mapped = _with_scalar(a, b, compute)
-        if mapped is not None:
-            return mapped
-        if _is_codes(a) and _is_codes(b):
-            return _pending(scope, function, a, b)
-        return float_binary(scope, function, scope.real(a), scope.real(b))
+        result = scope.need(0)
+        for index in range(1, len(scope.args)):
+            last = index + 1 == len(scope.args)
+            output = scope.output if last else scope.builder.unique(f"{scope.output}.part")
+            result = combined(scope, function, result, scope.need(index), output)
+        return result
 
     return operator
-
-
-def _sum(scope: Scope) -> Symbol:
-    """One argument is itself, two are Add; more are added in float32 from left to right."""
-    if len(scope.args) < 2:
-        return scope.need(0)
-    if len(scope.args) == 2:
-        return _binary("add")(scope)
-    total = scope.real(scope.need(0))
-    for index in range(1, len(scope.args)):
-        last = index + 1 == len(scope.args)
-        output = scope.output if last else scope.builder.unique(f"{scope.output}.part")
-        total = float_binary(scope, "add", total, scope.real(scope.need(index)), output)
-    return total
 
 
 def float_binary(
@@ -147,21 +87,51 @@ def _qlinear_binary(function: str) -> Callable[[Scope], Symbol]:
     return operator
 
 
-def _with_scalar(a: Symbol, b: Symbol, compute: Callable[..., Float32]) -> Symbol | None:
-    """The result when one side is a single constant that does not widen the other's shape."""
-    left, right = _scalar(a, b), _scalar(b, a)
-    if isinstance(a, Real) and right is not None:
-        return a.mapped(lambda values: compute(values, right))
-    if isinstance(b, Real) and left is not None:
-        return b.mapped(lambda values: compute(left, values))
+def _with_constant(a: Symbol, b: Symbol, compute: Function) -> Symbol | None:
+    """The result when one side is a constant of one number, or of one for each channel."""
+    for symbol, constant, of in (
+        (a, b, lambda table, values: compute(table, values)),
+        (b, a, lambda table, values: compute(values, table)),
+    ):
+        if isinstance(symbol, Real | Channeled) and isinstance(constant, Const | ConstReal):
+            return _mapped(symbol, constant, of)
     return None
 
 
-def _scalar(constant: Symbol, other: Symbol) -> np.float32 | None:
-    if not isinstance(constant, Const | ConstReal) or len(constant.shape) > len(other.shape):
-        return None
+def _mapped(symbol: Real | Channeled, constant: Const | ConstReal, of: Function) -> Symbol | None:
     array = constant.array if isinstance(constant, Const) else constant.real()
-    return array.reshape(-1)[0] if array.size == 1 and array.dtype == np.float32 else None
+    if array.dtype != np.float32 or array.ndim > len(symbol.shape):
+        return None
+    if array.size == 1:
+        value = array.reshape(-1)[0]
+        return symbol.mapped(lambda table: of(table, value))
+    axis = _only_axis(array.shape, symbol.shape)
+    if axis is None or (isinstance(symbol, Channeled) and symbol.axis != axis):
+        return None
+    values = array.reshape(-1, 1)
+    if isinstance(symbol, Channeled):
+        return symbol.mapped(lambda tables: of(tables, values))
+    tables = np.asarray(of(symbol.table[None], values), np.float32)
+    return Channeled(tensor=symbol.tensor, tables=tables, axis=axis)
+
+
+def _only_axis(constant: tuple[int, ...], shape: tuple[int, ...]) -> int | None:
+    """The axis of `shape` along which the constant alone has more than one element."""
+    wide = (1,) * (len(shape) - len(constant)) + constant
+    axes = [i for i, n in enumerate(wide) if n != 1]
+    return axes[0] if len(axes) == 1 and wide[axes[0]] == shape[axes[0]] else None
+
+
+def _of_one_tensor(function: str, a: Real, b: Real, compute: Function) -> Real | None:
+    """Two functions of the same codes; x · sigmoid(x) stays the product of real numbers."""
+    if a.tensor != b.tensor:
+        return None
+    exact: tuple[Fraction, ...] | None = None
+    argument, result = (a, b) if a.exact is None else (b, a)
+    if function == "mul" and argument.quant is not None and result.exact is not None:
+        numbers = argument.fractions() or ()
+        exact = tuple(x * y for x, y in zip(numbers, result.exact, strict=True))
+    return Real(tensor=a.tensor, table=compute(a.table, b.table), quant=None, exact=exact)
 
 
 def _is_codes(symbol: Symbol) -> bool:
@@ -196,13 +166,13 @@ def _pending(scope: Scope, function: str, a: Symbol, b: Symbol) -> Pending:
 
 OPERATORS = {
     ("", "Add"): _binary("add"),
-    ("", "Sum"): _sum,
     ("", "Sub"): _binary("sub"),
     ("", "Mul"): _binary("mul"),
-    ("", "Relu"): _relu,
-    ("", "Clip"): _clip,
-    ("", "LeakyRelu"): _leaky_relu,
-    ("", "Softmax"): _softmax,
+    ("", "Div"): _binary("div"),
+    ("", "PRelu"): _binary("prelu"),
+    ("", "Sum"): _many("add"),
+    ("", "Max"): _many("max"),
+    ("", "Min"): _many("min"),
     ("com.microsoft", "QLinearAdd"): _qlinear_binary("add"),
     ("com.microsoft", "QLinearMul"): _qlinear_binary("mul"),
 }

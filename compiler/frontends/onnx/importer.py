@@ -4,7 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from vitral.compiler.frontends.onnx import conv, elementwise, matmul, pool, qdq, regions, shape
+from vitral.compiler.frontends.onnx import (
+    activations,
+    conv,
+    elementwise,
+    matmul,
+    pool,
+    qdq,
+    regions,
+    shape,
+)
 from vitral.compiler.frontends.onnx.builder import Builder
 from vitral.compiler.frontends.onnx.fold import constant_node, fold_node
 from vitral.compiler.frontends.onnx.model import Model, Node, Source, load_model
@@ -21,6 +30,7 @@ OPERATORS: dict[tuple[str, str], Callable[[Scope], Symbol | tuple[Symbol, ...]]]
     **conv.OPERATORS,
     **matmul.OPERATORS,
     **pool.OPERATORS,
+    **activations.OPERATORS,
     **elementwise.OPERATORS,
     **shape.OPERATORS,
     **regions.OPERATORS,
