@@ -2,10 +2,11 @@
 PYTHON ?= python3
 PYTEST_WORKERS ?= 2
 N ?= 2000
+DEVICE ?= fsim
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format fuzz docs clean
+.PHONY: help setup demo test test-slow lint format fuzz fuzz-graphs fuzz-models docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -35,6 +36,12 @@ format: setup ## rewrite the sources in the project's format
 
 fuzz: setup ## N random programs, reference against fsim and tsim (make fuzz N=10000)
 	cd tests && ../$(PY) -m programs --n $(N) --devices fsim,tsim
+
+fuzz-graphs: setup ## N random quantized graphs on DEVICE against the oracle (make fuzz-graphs N=5000)
+	cd tests && ../$(PY) -m fuzz --n $(N) --device $(DEVICE)
+
+fuzz-models: setup ## N broken models, each to be refused in one line
+	cd tests && ../$(PY) -m fuzz --malformed --n $(N)
 
 docs: setup ## rewrite the generated pages under docs/
 	$(PY) -m vitral.isa_page

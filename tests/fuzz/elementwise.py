@@ -1,0 +1,122 @@
+"""Groups that work element by element, and squeeze-and-excite, which is made of them."""
+
+from typing import Any
+
+import numpy as np
+
+from fuzz.network import Network, Operand, Tensor, has_law
+
+__all__ = ["binary", "excite", "shifted", "unary"]
+
+_UNARY = (
+    *("copy", "copy", "Relu", "LeakyRelu", "Clip", "Sigmoid", "Tanh", "HardSigmoid"),
+    *("HardSwish", "SiLU", "PRelu", "Elu", "Neg", "Abs"),
+)
+_BOUNDED = {"Sigmoid": 0.3, "Tanh": 0.6, "HardSigmoid": 0.3}
+"""Spread of results that do not grow with their input."""
+
+
+def binary(net: Network, x: Tensor) -> Tensor:
+    """Add, Sub or Mul of tensors whose shapes are the same or broadcast; QLinearAdd, QLinearMul."""
+    fitting = [t for t in net.tensors if _result_shape(t, x) is not None]
+    other = net.pick(*fitting)
+    shape = _result_shape(other, x)
+    assert shape is not None
+    op = net.pick("Add", "Add", "Sub", "Mul")
+    spread = x.spread * other.spread if op == "Mul" else x.spread + other.spread
+    y = net.result(net.fresh("both"), shape, spread)
+    a, b = net.pick((x, other), (other, x))
+    if op != "Sub" and net.chance():
+        return net.fused(f"QLinear{op}", [Operand(net.triple(t)) for t in (a, b)], y)
+    last = net.node(op, [net.real(a), net.real(b)])
+    return net.rounded(net.activated(last, spread), y)
+
+
+def shifted(net: Network, x: Tensor) -> Tensor:
+    """With a quantized constant: one number, or one per channel."""
+    shape = net.pick((), (1,), (1, x.shape[1], *[1] * (len(x.shape) - 2)))
+    scale = net.builder.scale(net.helper("scale"), net.scale(x.spread / 60))
+    names = [net.constant("c", net.codes(shape, np.int8)), scale]
+    names.append(net.constant("zero", np.array(3, np.int8)))
+    constant = net.node("DequantizeLinear", names)
+    order = net.pick([0, 1], [1, 0])
+    op = net.pick("Add", "Sub", "Mul")
+    both = [net.real(x), constant]
+    last = net.node(op, [both[i] for i in order])
+    spread = x.spread**2 * 1.3 if op == "Mul" else 2 * x.spread
+    return net.rounded(last, net.result(net.fresh("shifted"), x.shape, spread))
+
+
+def unary(net: Network, x: Tensor) -> Tensor:
+    """One function of one tensor, into scales of its own or its input's."""
+    op = net.pick(*(op for op in _UNARY if _known(net, op)))
+    name = net.fresh("unary")
+    if op in ("LeakyRelu", "Sigmoid") and has_law(f"QLinear{op}") and net.chance(0.3):
+        y = net.result(name, x.shape, _BOUNDED.get(op, x.spread))
+        attributes: dict[str, Any] = {"alpha": 0.1} if op == "LeakyRelu" else {}
+        return net.fused(f"QLinear{op}", [Operand(net.triple(x))], y, **attributes)
+    last = _function(net, op, x, net.real(x))
+    if op == "copy" or net.chance(0.8):
+        return net.rounded(last, net.result(name, x.shape, _BOUNDED.get(op, x.spread)))
+    return net.rounded(last, net.like(x, name, x.shape))
+
+
+def excite(net: Network, x: Tensor) -> Tensor:
+    """A channel's mean through two layers and a gate, times the channel."""
+    mean = net.result(net.fresh("mean"), (*x.shape[:2], *[1] * (len(x.shape) - 2)), x.spread / 2)
+    net.rounded(net.node("GlobalAveragePool", [net.real(x)]), mean)
+    hidden = _pointwise(net, mean, net.number(1, 4), "Relu")
+    gate = _pointwise(net, hidden, x.shape[1], net.pick("HardSigmoid", "Sigmoid"))
+    y = net.result(net.fresh("excited"), x.shape, x.spread / 2)
+    return net.rounded(net.node("Mul", [net.real(x), net.real(gate)]), y)
+
+
+def _pointwise(net: Network, x: Tensor, outputs: int, function: str) -> Tensor:
+    codes = net.codes((outputs, *x.shape[1:]), np.int8)
+    names = [net.constant("w", codes), net.builder.scale(net.helper("ws"), net.scale(0.01))]
+    last = net.node("Conv", [net.real(x), net.node("DequantizeLinear", names)])
+    spread = x.spread * 0.7 * x.shape[1] ** 0.5
+    shape = (x.shape[0], outputs, *x.shape[2:])
+    if function == "Relu":
+        last = net.node("Relu", [last])
+        return net.rounded(last, net.result(net.fresh("hidden"), shape, spread))
+    plain = net.rounded(last, net.result(net.fresh("plain"), shape, spread))
+    gate = net.node(function, [net.real(plain)])
+    return net.rounded(gate, net.result(net.fresh("gate"), shape, 0.3))
+
+
+def _function(net: Network, op: str, x: Tensor, source: str) -> str:
+    if op == "copy":
+        return source
+    if op == "Clip":
+        bounds = [net.constant("bound", v * x.spread, np.float32) for v in (-0.7, 0.9)]
+        return net.node("Clip", [source, *bounds])
+    if op == "SiLU":
+        return net.node("Mul", [source, net.node("Sigmoid", [source])])
+    if op == "PRelu":
+        slopes = net.rng.uniform(-0.5, 0.9, (x.shape[1], *[1] * (len(x.shape) - 2)))
+        one = net.chance()
+        slope = net.constant("slope", slopes.reshape(-1)[:1] if one else slopes, np.float32)
+        return net.node("PRelu", [source, slope])
+    alphas = {"LeakyRelu": 0.1, "HardSigmoid": 1 / 6, "Elu": 0.7}
+    attributes = {"alpha": alphas[op]} if op in alphas and net.chance() else {}
+    return net.node(op, [source], **attributes)
+
+
+def _known(net: Network, op: str) -> bool:
+    """Whether the graph's opset and the oracle's law have it."""
+    if op == "copy":
+        return True
+    name = {"SiLU": "Sigmoid"}.get(op, op)
+    return has_law(name) and (op != "HardSwish" or net.builder.opset >= 14)
+
+
+def _result_shape(a: Tensor, b: Tensor) -> tuple[int, ...] | None:
+    """Of two tensors of one rank that broadcast without growing much."""
+    if len(a.shape) != len(b.shape):
+        return None
+    try:
+        shape = np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        return None
+    return shape if shape in (a.shape, b.shape) else None
