@@ -6,6 +6,7 @@ from typing import Literal
 from vitral.compiler.assemble import assemble
 from vitral.compiler.frontends.onnx import import_onnx
 from vitral.compiler.frontends.onnx.model import Source
+from vitral.compiler.frontends.tflite import TfliteRounding, import_tflite, is_tflite
 from vitral.compiler.ir import Graph, verify
 from vitral.compiler.passes.eliminate_dead import eliminate_dead
 from vitral.compiler.passes.fold_flatten import fold_flatten
@@ -26,7 +27,7 @@ from vitral.config import CoreConfig
 from vitral.errors import CompileError
 from vitral.runtime.module import Module
 
-__all__ = ["PASSES", "compile", "lower"]
+__all__ = ["PASSES", "compile", "import_model", "lower"]
 
 Pass = Callable[[Graph], Graph]
 Progress = Callable[[str], None]
@@ -65,14 +66,16 @@ def compile(
     profile: str = "vitral",
     memory: int | None = None,
     host_layout: str = "auto",
+    tflite_rounding: TfliteRounding = "reference",
     progress: Progress | None = None,
 ) -> Module:
-    """Compile a quantized ONNX model.
+    """Compile a quantized ONNX or TFLite model.
 
     Parameters
     ----------
     model : path, bytes or onnx.ModelProto
-        An int8 network in QDQ or QOperator form, opset 10 or later.
+        An int8 network in QDQ or QOperator form, opset 10 or later; or a TFLite file or its bytes,
+        known by the identifier TFL3.
     target : str or CoreConfig
         Name of a target, or the configuration of the core.
     shapes : mapping, optional
@@ -87,6 +90,9 @@ def compile(
     host_layout : str
         How the host lays images out for first layers: "channels" as they are, "rows" or "windows"
         of the kernel as channels, "2x2" or other windows of pixels, or what is fastest ("auto").
+    tflite_rounding : "reference", "double", "single" or "xnnpack"
+        Whose bytes a TFLite model gives: those of LiteRT's reference kernels, of kernels that round
+        twice everywhere, of builds with TFLITE_SINGLE_ROUNDING, or of its XNNPACK delegate.
     progress : callable, optional
         Told in a few words what is done next.
 
@@ -100,7 +106,7 @@ def compile(
     tell = progress or (lambda text: None)
     config = _config(target)
     tell("reading the model")
-    graph = import_onnx(model, shapes)
+    graph = import_model(model, shapes, tflite_rounding)
     tell("lowering")
     lowered = lower(graph, io=io)
     module = assemble(lowered, config, tell, host_layout)
@@ -112,6 +118,15 @@ def compile(
     tell("verifying")
     _verify(module)
     return module
+
+
+def import_model(
+    model: Source, shapes: Shapes | None = None, tflite_rounding: TfliteRounding = "reference"
+) -> Graph:
+    """The graph of an ONNX or TFLite model; arguments as of `compile`."""
+    if is_tflite(model):
+        return import_tflite(model, shapes, tflite_rounding)
+    return import_onnx(model, shapes)
 
 
 def lower(graph: Graph, *, io: Io = "float") -> Graph:

@@ -41,6 +41,7 @@ __all__ = [
     "Table",
     "Thresholds",
     "Transpose",
+    "Weighted",
 ]
 
 Bounds = tuple[tuple[float, float], ...]
@@ -127,17 +128,31 @@ class FixedPoint:
     high: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Weighted:
+    """clamp(round((weight * sum(codes) + bias) * mult / 2**shift) + zero_point) of a window."""
+
+    weight: int
+    bias: int
+    mult: int
+    shift: int
+    zero_point: int
+    rounding: Rounding
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Thresholds:
     """Codes of exact window sums: low + how many entries of the row of its count a sum reaches.
 
     `counts` int64 (K,) are the element counts that occur, `rows` int64 (K, steps) ascend along
-    their last axis.
+    their last axis. `core` is what may give the same codes where all windows have one count; it
+    is checked before it is used.
     """
 
     counts: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     low: int
+    core: Weighted | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,14 +3,25 @@
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
+from vitral.arithmetic import requantize
 from vitral.compiler.ir import Graph
-from vitral.compiler.ir.ops import AccelConv2d, AccelMaxPool2d, AveragePool, MaxPool, Op
+from vitral.compiler.ir.ops import (
+    AccelConv2d,
+    AccelMaxPool2d,
+    AveragePool,
+    MaxPool,
+    Op,
+    Weighted,
+)
 from vitral.compiler.passes.averages import average_thresholds
-from vitral.compiler.passes.scaling import Limits, Scaling, find_weighted
+from vitral.compiler.passes.scaling import Limits, find_weighted
 from vitral.compiler.schedule.layer import ChannelParams
 
 __all__ = ["lower_pools"]
+
+Int64 = npt.NDArray[np.int64]
 
 _LARGEST_COUNT = 1 << 16
 """Elements of a window whose sum is sure to fit int32."""
@@ -48,26 +59,24 @@ def _lowered_average(graph: Graph, op: AveragePool) -> Op:
     if len(counts) != 1 or int(np.prod(op.kernel)) > _LARGEST_COUNT:
         return op
     high = low + thresholds.shape[1]
-    found = _average_scaling(op, int(counts[0]), thresholds[0], low, high)
+    found = _weighted(op, int(counts[0]), thresholds[0], low, high)
     if found is None:
         return op
-    weight, scaling = found
-    bias = -op.x_quant.tensor_zero * weight * int(np.prod(op.kernel))
     params = ChannelParams(
-        bias=np.full(channels, bias, np.int32),
-        mult=np.full(channels, scaling.mult, np.uint32),
-        shift=np.full(channels, scaling.shift, np.uint8),
-        zero_point=np.full(channels, op.y_quant.tensor_zero, np.int16),
+        bias=np.full(channels, found.bias, np.int32),
+        mult=np.full(channels, found.mult, np.uint32),
+        shift=np.full(channels, found.shift, np.uint8),
+        zero_point=np.full(channels, found.zero_point, np.int16),
         low=np.full(channels, low, np.int16),
         high=np.full(channels, high, np.int16),
-        rounding=scaling.rounding,
+        rounding=found.rounding,
     )
     top, left, bottom, right = op.pads
     return AccelConv2d(
         name=op.name,
         inputs=op.inputs,
         output=op.output,
-        weight=np.full((channels, 1, *op.kernel), weight, np.int16),
+        weight=np.full((channels, 1, *op.kernel), found.weight, np.int16),
         params=params,
         pad_value=op.x_quant.tensor_zero,
         strides=op.strides,
@@ -78,10 +87,10 @@ def _lowered_average(graph: Graph, op: AveragePool) -> Op:
     )
 
 
-def _average_scaling(
-    op: AveragePool, count: int, thresholds: np.ndarray, low: int, high: int
-) -> tuple[int, Scaling] | None:
-    """The weight of all elements and a scaling that give the exact average of `count` codes.
+def _weighted(
+    op: AveragePool, count: int, thresholds: Int64, low: int, high: int
+) -> Weighted | None:
+    """The weight of all elements and a scaling that give the codes of windows of `count` codes.
 
     Rounding is monotone for the law and the requantiser, so both sides of each step and the ends
     of the reachable sums decide all of them.
@@ -91,5 +100,33 @@ def _average_scaling(
     ends = np.array([-128 - zero, 127 - zero], np.int64) * count
     sums = np.unique(np.concatenate([thresholds - 1, thresholds, ends]).clip(*ends))
     codes = low + np.searchsorted(thresholds, sums, side="right")
+    core = None if op.thresholds is None else op.thresholds.core
+    if core is not None and np.array_equal(_codes(core, sums + zero * count, low, high), codes):
+        return core
     limits = Limits(codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high)
-    return find_weighted(sums, limits)
+    found = find_weighted(sums, limits)
+    if found is None:
+        return None
+    weight, scaling = found
+    return Weighted(
+        weight=weight,
+        bias=-zero * weight * count,
+        mult=scaling.mult,
+        shift=scaling.shift,
+        zero_point=op.y_quant.tensor_zero,
+        rounding=scaling.rounding,
+    )
+
+
+def _codes(core: Weighted, sums: Int64, low: int, high: int) -> Int64:
+    """What the requantiser gives for sums of codes."""
+    return requantize(
+        core.weight * sums,
+        bias=core.bias,
+        mult=core.mult,
+        shift=core.shift,
+        zero_point=core.zero_point,
+        low=low,
+        high=high,
+        rounding=core.rounding,
+    )

@@ -12,8 +12,8 @@ __all__ = ["add_parsers"]
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("compile", help="compile an ONNX model to a .vitral module")
-    parser.add_argument("model", metavar="MODEL.onnx")
+    parser = commands.add_parser("compile", help="compile an ONNX or TFLite model to a module")
+    parser.add_argument("model", metavar="MODEL")
     parser.add_argument("-o", "--output", metavar="FILE", help="default: MODEL.vitral")
     add_compile_options(parser)
     add_json_option(parser)

@@ -24,12 +24,12 @@ NUMBER_COLUMN = 100
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     disasm = commands.add_parser("disasm", help="print the instructions of a module")
-    disasm.add_argument("model", metavar="MODEL", help="an .onnx model or a .vitral module")
+    disasm.add_argument("model", metavar="MODEL", help="an ONNX or TFLite model, or a module")
     add_compile_options(disasm)
     disasm.set_defaults(command=_disasm)
     verify = commands.add_parser("verify", help="check bounds, tokens and hazards of programs")
     verify.add_argument(
-        "model", metavar="MODEL", help="a .vitral module, an .onnx model or a program folder"
+        "model", metavar="MODEL", help="a module, an ONNX or TFLite model, or a program folder"
     )
     add_compile_options(verify)
     add_json_option(verify)

@@ -24,6 +24,6 @@ def load_module(args: argparse.Namespace) -> Module:
 
         return compile(args.model, **options)
     if options:
-        names = ", ".join(f"--{name.removesuffix('s')}" for name in options)
+        names = ", ".join(f"--{name.removesuffix('s').replace('_', '-')}" for name in options)
         raise CompileError(f"{args.model} is compiled already; {names} cannot change it")
     return Module.load(args.model)

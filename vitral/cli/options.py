@@ -75,6 +75,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         help="DRAM that the device has for the module; one that needs more is refused",
     )
 
+    group.add_argument(
+        "--tflite-rounding",
+        choices=("reference", "double", "single", "xnnpack"),
+        help="whose bytes a TFLite model gives (default reference)",
+    )
+
 
 def compile_options(args: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments of `vitral.compile`; only what was given."""
@@ -83,6 +89,7 @@ def compile_options(args: argparse.Namespace) -> dict[str, Any]:
         "shapes": dict(args.shape) if args.shape else None,
         "io": args.io,
         "memory": args.memory,
+        "tflite_rounding": args.tflite_rounding,
     }
     return {name: value for name, value in options.items() if value is not None}
 

@@ -12,7 +12,7 @@ __all__ = ["add_parsers"]
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("report", help="run on the RTL and write a page about the cycles")
-    parser.add_argument("model", metavar="MODEL", help="an .onnx model or a .vitral module")
+    parser.add_argument("model", metavar="MODEL", help="an ONNX or TFLite model, or a module")
     parser.add_argument(
         "-o", "--output", metavar="FILE.html", help="default: MODEL.html, beside the model"
     )

@@ -33,7 +33,7 @@ Arrays = dict[str, npt.NDArray]
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("run", help="run a model or module on a device")
-    parser.add_argument("model", metavar="MODEL", help="an .onnx model or a .vitral module")
+    parser.add_argument("model", metavar="MODEL", help="an ONNX or TFLite model, or a module")
     parser.add_argument("--device", choices=device_names(), default="fsim")
     parser.add_argument(
         "--input", metavar="FILE.npz", required=True, help="arrays by the inputs' names"
