@@ -57,6 +57,7 @@ def _law(op: Binary, ranges: dict[str, Range]) -> SumLaw:
         bounds=op.bounds,
         a_range=first,
         b_range=second,
+        table=None if op.table is None else op.table.tobytes(),
     )
 
 

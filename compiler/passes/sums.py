@@ -42,7 +42,10 @@ _FULL_CHECKS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class SumLaw:
-    """A sum or difference of two codes that lie in known ranges."""
+    """A sum or difference of two codes that lie in known ranges.
+
+    `table`, where given, holds the codes of all pairs as of `Binary`, in C order.
+    """
 
     function: str
     a_quant: Quant
@@ -51,6 +54,20 @@ class SumLaw:
     bounds: Bounds
     a_range: Range
     b_range: Range
+    table: bytes | None = None
+
+    def codes(self) -> npt.NDArray[np.int8]:
+        """The law's codes of all pairs, int8 (256, 256)."""
+        if self.table is not None:
+            return np.frombuffer(self.table, np.int8).reshape(256, 256)
+        return binary_codes(self.function, self.a_quant, self.b_quant, self.y_quant, self.bounds)
+
+    def clamp(self) -> Range:
+        """Lowest and highest code."""
+        if self.table is None:
+            return code_bounds(self.y_quant, self.bounds)
+        codes = self.codes()
+        return int(codes.min()), int(codes.max())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +86,7 @@ def find_sum(law: SumLaw) -> SumParameters | None:
     """Parameters that are right for every pair of codes in the ranges, checked on all; or None."""
     if max(law.a_quant.tensor_scale, law.b_quant.tensor_scale) > _LARGEST_SCALE:
         return None
-    low, high = code_bounds(law.y_quant, law.bounds)
+    low, high = law.clamp()
     pairs = _Pairs.of(law, low, high)
     near = pairs.part(np.argsort(pairs.margin, kind="stable")[:_CLOSE_CALLS])
     zeros = law.a_quant.tensor_zero, law.b_quant.tensor_zero
@@ -115,14 +132,13 @@ class _Pairs:
 
     @staticmethod
     def of(law: SumLaw, low: int, high: int) -> "_Pairs":
-        codes = binary_codes(law.function, law.a_quant, law.b_quant, law.y_quant, law.bounds)
         rows, columns = (np.arange(first, last + 1) for first, last in (law.a_range, law.b_range))
         a, b = np.meshgrid(
             rows - law.a_quant.tensor_zero, columns - law.b_quant.tensor_zero, indexing="ij"
         )
         sign = 1 if law.function == "add" else -1
         real = a * law.a_quant.tensor_scale + sign * b * law.b_quant.tensor_scale
-        wanted = codes[np.ix_(rows + 128, columns + 128)].astype(np.int64)
+        wanted = law.codes()[np.ix_(rows + 128, columns + 128)].astype(np.int64)
         return _Pairs(
             a=a.ravel(),
             b=b.ravel(),
