@@ -89,6 +89,8 @@ def _codes(type_: TensorType) -> None:
 
 
 def _rounded(op: Requantizing, shape: Sequence[int]) -> TensorType:
+    if op.sums:
+        return TensorType(tuple(shape), "int32")
     return TensorType(tuple(shape), "float32" if op.y_quant is None else op.y_quant.dtype)
 
 

@@ -107,10 +107,11 @@ class ChannelTable(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Requantizing(Op):
-    """An operator with one rounding at its end."""
+    """An operator with one rounding at its end; with `sums` the exact int32 sums are its result."""
 
     y_quant: Quant | None
     bounds: Bounds = ()
+    sums: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

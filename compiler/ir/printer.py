@@ -37,7 +37,7 @@ def _line(graph: Graph, op: Op) -> str:
     hidden = {item.name for item in fields(Op)} | {"origin", "steps"}
     for item in fields(op):
         value = getattr(op, item.name)
-        left_out = item.default is None and value is None
+        left_out = (item.default is None or item.default is False) and value is item.default
         if item.name not in hidden and not left_out:
             parts.append(f"{item.name}={_show(value)}")
     return f"%{op.output} = {op.kind}({', '.join(parts)})  // {op.name}: {graph.types[op.output]}"

@@ -40,6 +40,8 @@ def note_edges(graph: Graph) -> Graph:
 def _read_quant(op: Op, name: str) -> Quant | None:
     if isinstance(op, Quantize | Dequantize):
         return op.quant
+    if isinstance(op, Requantizing) and op.sums:
+        return None
     if isinstance(op, Conv2d | AveragePool):
         return op.x_quant
     if isinstance(op, Binary | MatMul):

@@ -43,7 +43,7 @@ def _conv2d_sum(writer: StepWriter, op: Conv2d | AccelConv2d, law: Conv2d) -> st
         op,
         "conv2d_sum",
         op.inputs,
-        output=f"{op.output}.sum",
+        output=_sum_name(op),
         arrays={"weight": centred_weight(law), "bias": law.bias},
         cost=macs(op, writer.graph),
         strides=op.strides,
@@ -52,6 +52,10 @@ def _conv2d_sum(writer: StepWriter, op: Conv2d | AccelConv2d, law: Conv2d) -> st
         group=op.group,
         x_zero=law.x_quant.tensor_zero,
     )
+
+
+def _sum_name(op: Op) -> str:
+    return op.output if isinstance(op, Requantizing) and op.sums else f"{op.output}.sum"
 
 
 def _accel_conv2d(writer: StepWriter, op: AccelConv2d) -> None:
@@ -125,7 +129,7 @@ def _matmul(writer: StepWriter, op: MatMul) -> None:
         op,
         "matmul_sum",
         op.inputs,
-        output=f"{op.output}.sum",
+        output=_sum_name(op),
         cost=macs(op, writer.graph),
         a_zero=op.a_quant.tensor_zero,
         b_zero=op.b_quant.zero_point[0],
@@ -140,7 +144,9 @@ def _matmul(writer: StepWriter, op: MatMul) -> None:
 def _round_sum(
     writer: StepWriter, op: Requantizing, total: str, multiplier: Array, *, axis: int
 ) -> None:
-    """Codes of `y_quant` by the law, or float32, from exact sums."""
+    """Codes of `y_quant` by the law, or float32, from exact sums, unless these are the result."""
+    if op.sums:
+        return
     if not np.isfinite(multiplier).all():
         raise CompileError(f"node {op.name!r}: needs scales whose quotient is a float32, got inf")
     arrays = {"multiplier": multiplier}

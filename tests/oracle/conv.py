@@ -1,4 +1,4 @@
-"""Conv, QLinearConv, ConvInteger-like sums and ConvTranspose, in any number of dimensions."""
+"""Conv, QLinearConv, ConvInteger and ConvTranspose, in any number of dimensions."""
 
 from collections.abc import Sequence
 
@@ -80,10 +80,14 @@ def _conv_transpose(node: Node, args: Sequence[Value | None]) -> Value:
     x, w = args[0], args[1]
     bias = args[2] if len(args) > 2 else None
     if not (isinstance(x, Dequantized) and isinstance(w, Dequantized)):
-        raise node.fail("needs a quantized input and quantized weights, got float")
-    if w.params.axis is not None and node.get("group", 1) != 1:
-        raise node.fail("needs one weight scale per tensor when group > 1")
+        wide = (v.astype(np.float64) for v in (_array(node, x), _array(node, w)))
+        total = _convolve_transposed(node, *wide)
+        if bias is not None:
+            total = total + _channels(materialise(bias).astype(np.float64), total.ndim)
+        return total.astype(np.float32)
     scale = _product_scale(node, x, w, axis=1)
+    if scale.ndim:
+        scale = np.tile(scale, node.get("group", 1))
     total = _convolve_transposed(node, x.centred(), w.centred())
     if bias is not None:
         total = total + _channels(bias_steps(node, bias, scale), total.ndim)
@@ -95,25 +99,57 @@ def _convolve_transposed(node: Node, x: Array, w: Array) -> Array:
     rank, groups = w.ndim - 2, node.get("group", 1)
     if x.ndim != w.ndim or x.shape[1] != w.shape[0] or w.shape[0] % groups:
         raise node.fail(f"needs channels that fit group {groups}, got x {x.shape} and w {w.shape}")
-    if node.get("auto_pad", "NOTSET") != "NOTSET" or "output_shape" in node.attributes:
-        raise node.fail("needs explicit pads, got auto_pad or output_shape")
     strides = node.get("strides", [1] * rank)
     dilations = node.get("dilations", [1] * rank)
-    pads, more = node.get("pads", [0] * 2 * rank), node.get("output_padding", [0] * rank)
+    more = node.get("output_padding", [0] * rank)
     kernel = w.shape[2:]
     full = [
         (n - 1) * s + (k - 1) * d + 1 + extra
         for n, s, k, d, extra in zip(x.shape[2:], strides, kernel, dilations, more, strict=True)
     ]
-    total = np.zeros((x.shape[0], w.shape[1] * groups, *full), dtype=np.int64)
+    head, sizes = _transposed_edges(node, x.shape[2:], strides, full)
+    room = [max(f, h + n) for f, h, n in zip(full, head, sizes, strict=True)]
+    total = np.zeros((x.shape[0], w.shape[1] * groups, *room), dtype=x.dtype)
     for tap in np.ndindex(*kernel):
         slices = [
             slice(t * d, t * d + (n - 1) * s + 1, s)
             for t, d, n, s in zip(tap, dilations, x.shape[2:], strides, strict=True)
         ]
         total[(slice(None), slice(None), *slices)] += _mixed(x, w[(..., *tap)], groups)
-    crop = [slice(pads[i], size - pads[rank + i]) for i, size in enumerate(full)]
+    crop = [slice(h, h + n) for h, n in zip(head, sizes, strict=True)]
     return total[(slice(None), slice(None), *crop)]
+
+
+def _transposed_edges(
+    node: Node, in_shape: tuple[int, ...], strides: Sequence[int], full: list[int]
+) -> tuple[list[int], list[int]]:
+    """Where the result begins in the whole scatter, and its sizes (pads, auto_pad, output_shape).
+
+    A result beyond the scatter has zeros at its end.
+    """
+    rank, mode = len(in_shape), node.get("auto_pad", "NOTSET")
+    sizes = node.get("output_shape", None)
+    if sizes is None and mode in ("SAME_UPPER", "SAME_LOWER"):
+        sizes = [n * s for n, s in zip(in_shape, strides, strict=True)]
+    if sizes is not None:
+        total = [max(f - n, 0) for f, n in zip(full, sizes, strict=True)]
+        return [t // 2 if mode == "SAME_UPPER" else t - t // 2 for t in total], list(sizes)
+    pads = [0] * 2 * rank if mode == "VALID" else node.get("pads", [0] * 2 * rank)
+    return list(pads[:rank]), [f - pads[i] - pads[rank + i] for i, f in enumerate(full)]
+
+
+def _conv_integer(node: Node, args: Sequence[Value | None]) -> Value:
+    """int32 sums of codes minus their zero points."""
+    x, w = _codes(node, args, 0, 2), _codes(node, args, 1, 3)
+    return accumulated(node, _convolve(node, x, w), np.ones((), np.float32)).total.astype(np.int32)
+
+
+def _codes(node: Node, args: Sequence[Value | None], index: int, zero: int) -> Array:
+    data = _array(node, args[index])
+    given = args[zero] if len(args) > zero else None
+    zeros = np.zeros((), np.int64) if given is None else materialise(given).astype(np.int64)
+    shape = [-1] + [1] * (data.ndim - 1) if zeros.size > 1 else []
+    return data.astype(np.int64) - zeros.reshape(shape)
 
 
 def _mixed(x: Array, w: Array, groups: int) -> Array:
@@ -149,5 +185,6 @@ OPERATORS = {
     ("", "Conv"): _conv,
     ("", "QLinearConv"): _qlinear_conv,
     ("com.microsoft", "QLinearConv"): _qlinear_conv,
+    ("", "ConvInteger"): _conv_integer,
     ("", "ConvTranspose"): _conv_transpose,
 }

@@ -87,6 +87,21 @@ def _integer_matmul(node: Node, a: Dequantized, b: Dequantized) -> Pending:
     return accumulated(node, exact_matmul(a.centred(), b.centred()), scale)
 
 
+def _matmul_integer(node: Node, args: Sequence[Value | None]) -> Value:
+    """int32 sums of codes minus their zero points, of b also one for each column."""
+    sides: list[npt.NDArray[np.int64]] = []
+    for index in (0, 1):
+        data, zero = args[index], args[index + 2] if len(args) > index + 2 else None
+        if data is None:
+            raise node.fail("needs two operands, got an empty name")
+        zeros = np.int64(0) if zero is None else materialise(zero).astype(np.int64)
+        if index == 0 and np.ndim(zeros) == 1 and np.size(zeros) > 1:
+            zeros = np.reshape(zeros, (-1, 1))
+        sides.append(materialise(data).astype(np.int64) - zeros)
+    total = exact_matmul(*sides)
+    return accumulated(node, total, np.ones((), np.float32)).total.astype(np.int32)
+
+
 def _check_axis(node: Node, params: Params, axis: int) -> None:
     if params.axis not in (None, axis):
         raise node.fail(f"needs weight scales along axis {axis}, got axis {params.axis}")
@@ -102,6 +117,7 @@ OPERATORS = {
     ("", "Gemm"): _gemm,
     ("com.microsoft", "QGemm"): _qgemm,
     ("", "MatMul"): _matmul,
+    ("", "MatMulInteger"): _matmul_integer,
     ("", "QLinearMatMul"): _qlinear_matmul,
     ("com.microsoft", "QLinearMatMul"): _qlinear_matmul,
 }

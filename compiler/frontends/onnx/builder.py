@@ -134,9 +134,11 @@ class Builder:
 
     def _rounded(self, pending: Pending, quant: Quant | None, output: str) -> Tensor:
         op = replace(pending.op, output=output, y_quant=quant)
-        if self.type_of(op).shape == pending.shape:
+        if pending.finish is None and self.type_of(op).shape == pending.shape:
             return self.emit(op)
         wide = self.emit(replace(op, output=self.unique(f"{output}.wide")))
+        if pending.finish is not None:
+            return pending.finish(wide, output)
         view = Reshape(name=op.name, inputs=(wide.name,), output=output, shape=pending.shape)
         return self.emit(view)
 

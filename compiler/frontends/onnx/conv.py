@@ -1,4 +1,4 @@
-"""Conv and QLinearConv in one and two dimensions."""
+"""Conv, QLinearConv and ConvInteger in one and two dimensions."""
 
 from dataclasses import replace
 
@@ -6,19 +6,24 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.frontends.onnx.bias import bias_steps
-from vitral.compiler.frontends.onnx.geometry import output_size, read_geometry
-from vitral.compiler.frontends.onnx.params import quantized_input, quantized_output
+from vitral.compiler.frontends.onnx.geometry import Geometry, output_size, read_geometry
+from vitral.compiler.frontends.onnx.params import (
+    integer_input,
+    quantized_input,
+    quantized_output,
+    sums_of,
+)
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import Const, ConstReal, Pending, Real, Symbol, Tensor
 from vitral.compiler.ir.ops import Conv2d
 
-__all__ = ["OPERATORS", "check_weights", "product_scales"]
+__all__ = ["OPERATORS", "check_weights", "float_conv", "product_scales"]
 
 
 def _conv(scope: Scope) -> Symbol:
     x, w = scope.need(0), scope.need(1)
     if isinstance(x, Real) and x.quant is not None and isinstance(w, ConstReal):
-        return _integer_conv(scope, x, w, bias_index=2)
+        return _integer_conv(scope, x, w, weight_index=1, bias_index=2)
     if isinstance(w, Const | ConstReal):
         return _float_conv(scope)
     raise scope.fail(f"needs constant weights as {scope.named(1)}, got some computed at run time")
@@ -31,8 +36,18 @@ def _qlinear_conv(scope: Scope) -> Symbol:
     if not isinstance(x, Real):
         raise scope.fail(f"needs an input computed at run time as {scope.named(0)}, got constants")
     quant = quantized_output(scope, 6, x.tensor.type.dtype)
-    pending = _integer_conv(scope, x, w, bias_index=8)
+    pending = _integer_conv(scope, x, w, weight_index=3, bias_index=8)
     return scope.builder.quantized(pending, quant, scope.node.name, scope.output)
+
+
+def _conv_integer(scope: Scope) -> Symbol:
+    """The int32 sums of codes minus their zero points."""
+    x, w = integer_input(scope, 0, 2), integer_input(scope, 1, 3, axis=0)
+    if not isinstance(w, ConstReal):
+        raise scope.fail(f"needs constant weights as {scope.named(1)}, got some computed")
+    if not isinstance(x, Real):
+        raise scope.fail(f"needs an input computed at run time as {scope.named(0)}, got constants")
+    return sums_of(scope, _integer_conv(scope, x, w, weight_index=1))
 
 
 def product_scales(
@@ -44,15 +59,17 @@ def product_scales(
     return np.array(np.broadcast_to(scale, (channels,)), np.float32)
 
 
-def _integer_conv(scope: Scope, x: Real, w: ConstReal, *, bias_index: int) -> Pending:
+def _integer_conv(
+    scope: Scope, x: Real, w: ConstReal, *, weight_index: int, bias_index: int | None = None
+) -> Pending:
     assert x.quant is not None
     _check_channels(scope, x.shape, w.shape)
     if w.quant.axis not in (None, 0):
         raise scope.fail(
-            f"needs weight scales per tensor or along axis 0 as {scope.named(1)},"
+            f"needs weight scales per tensor or along axis 0 as {scope.named(weight_index)},"
             f" got axis {w.quant.axis}"
         )
-    check_weights(scope, 1 if bias_index == 2 else 3, w)
+    check_weights(scope, weight_index, w)
     geometry = read_geometry(scope, x.shape[2:], w.shape[2:])
     weight = _two_dimensional(w.codes)
     source = scope.reshape(x.tensor, _two_dimensional_shape(x.shape))
@@ -67,7 +84,9 @@ def _integer_conv(scope: Scope, x: Real, w: ConstReal, *, bias_index: int) -> Pe
         weight=weight,
         weight_zero=np.array(np.broadcast_to(w.quant.zeros, outputs), np.int64),
         product_scale=scales,
-        bias=bias_steps(scope, bias_index, scales),
+        bias=np.zeros(outputs, np.int64)
+        if bias_index is None
+        else bias_steps(scope, bias_index, scales),
         strides=geometry.strides,
         pads=geometry.pads,
         dilations=geometry.dilations,
@@ -104,20 +123,37 @@ def _float_conv(scope: Scope) -> Tensor:
     assert weight is not None
     _check_channels(scope, x.shape, weight.shape)
     geometry = read_geometry(scope, x.shape[2:], weight.shape[2:])
-    wide = _two_dimensional(weight).astype(np.float32)
-    offsets = np.zeros(weight.shape[0], np.float32) if bias is None else bias
+    flat = len(x.shape) == 4
+    output = scope.output if flat else scope.builder.unique(f"{scope.output}.wide")
     source = scope.reshape(x, _two_dimensional_shape(x.shape))
-    shape = (x.shape[0], weight.shape[0], *output_size(scope, source.shape[2:], geometry))
+    result = float_conv(scope, source, _two_dimensional(weight), bias, geometry, output)
+    return result if flat else scope.reshape(result, (*result.shape[:2], result.shape[3]))
+
+
+def float_conv(
+    scope: Scope,
+    source: Tensor,
+    weight: npt.NDArray,
+    bias: npt.NDArray | None,
+    geometry: Geometry,
+    output: str,
+) -> Tensor:
+    """A two-dimensional float32 convolution, part of a float island."""
+    outputs = weight.shape[0]
+    offsets = np.zeros(outputs, np.float32) if bias is None else bias.reshape(-1)
+    if offsets.size != outputs:
+        raise scope.fail(f"needs a bias of shape [{outputs}], got {offsets.size} numbers")
+    shape = (source.shape[0], outputs, *output_size(scope, source.shape[2:], geometry))
     constants = [
-        scope.builder.constant(f"{scope.node.name}.{what}", array)
-        for what, array in (("weight", wide), ("bias", offsets.astype(np.float32)))
+        scope.builder.constant(f"{scope.node.name}.{what}", array.astype(np.float32))
+        for what, array in (("weight", weight), ("bias", offsets))
     ]
-    result = scope.float_op(
+    return scope.float_op(
         "conv2d",
         (source, *constants),
         shape,
-        output=scope.output if len(x.shape) == 4 else scope.builder.unique(f"{scope.output}.wide"),
-        macs=int(np.prod(shape)) * int(np.prod(wide.shape[1:])),
+        output=output,
+        macs=int(np.prod(shape)) * int(np.prod(weight.shape[1:])),
         attributes={
             "strides": geometry.strides,
             "pads": geometry.pads,
@@ -125,7 +161,6 @@ def _float_conv(scope: Scope) -> Tensor:
             "group": scope.integer("group", 1),
         },
     )
-    return result if len(x.shape) == 4 else scope.reshape(result, (*shape[:2], shape[3]))
 
 
 def _check_channels(scope: Scope, x: tuple[int, ...], w: tuple[int, ...]) -> None:
@@ -149,5 +184,6 @@ def _two_dimensional_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 OPERATORS = {
     ("", "Conv"): _conv,
     ("", "QLinearConv"): _qlinear_conv,
+    ("", "ConvInteger"): _conv_integer,
     ("com.microsoft", "QLinearConv"): _qlinear_conv,
 }

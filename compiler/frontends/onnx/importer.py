@@ -9,10 +9,12 @@ from vitral.compiler.frontends.onnx import (
     conv,
     elementwise,
     matmul,
+    normalize,
     pool,
     qdq,
     regions,
     shape,
+    transposed,
 )
 from vitral.compiler.frontends.onnx.builder import Builder
 from vitral.compiler.frontends.onnx.fold import constant_node, fold_node
@@ -28,7 +30,9 @@ __all__ = ["OPERATORS", "import_onnx"]
 OPERATORS: dict[tuple[str, str], Callable[[Scope], Symbol | tuple[Symbol, ...]]] = {
     **qdq.OPERATORS,
     **conv.OPERATORS,
+    **transposed.OPERATORS,
     **matmul.OPERATORS,
+    **normalize.OPERATORS,
     **pool.OPERATORS,
     **activations.OPERATORS,
     **elementwise.OPERATORS,
@@ -55,6 +59,10 @@ def import_onnx(source: Source, shapes: Mapping[str, Sequence[int] | int] | None
         symbols[given.name] = builder.input(given.name, TensorType(dims, given.dtype))
     for node in model.nodes:
         _import_node(model, node, symbols, builder)
+    missing = next((name for name in model.outputs if name not in symbols), None)
+    if missing is not None:
+        node = next(node for node in model.nodes if missing in node.outputs)
+        raise node.fail(f"tensor {missing!r} is a second result, which is not supported")
     return builder.finish({name: symbols[name] for name in model.outputs})
 
 

@@ -8,7 +8,12 @@ import numpy.typing as npt
 from vitral.compiler.frontends.onnx.bias import bias_steps
 from vitral.compiler.frontends.onnx.conv import check_weights, product_scales
 from vitral.compiler.frontends.onnx.elementwise import float_binary
-from vitral.compiler.frontends.onnx.params import quantized_input, quantized_output
+from vitral.compiler.frontends.onnx.params import (
+    integer_input,
+    quantized_input,
+    quantized_output,
+    sums_of,
+)
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import Const, ConstReal, Pending, Real, Symbol, Tensor
 from vitral.compiler.ir import Quant
@@ -109,6 +114,15 @@ def _qlinear_matmul(scope: Scope) -> Symbol:
     return scope.builder.quantized(pending, quant, scope.node.name, scope.output)
 
 
+def _matmul_integer(scope: Scope) -> Symbol:
+    """The int32 sums of codes minus their zero points."""
+    a = integer_input(scope, 0, 2)
+    b = integer_input(scope, 1, 3, axis=len(scope.need(1).shape) - 1)
+    if not (_is_codes(a) and _is_codes(b)):
+        raise scope.fail("needs one zero point for an input computed at run time, got several")
+    return sums_of(scope, _integer_matmul(scope, a, b, 1))
+
+
 def _is_codes(symbol: Symbol) -> bool:
     return isinstance(symbol, ConstReal) or (isinstance(symbol, Real) and symbol.quant is not None)
 
@@ -192,6 +206,7 @@ OPERATORS = {
     ("", "Gemm"): _gemm,
     ("com.microsoft", "QGemm"): _qgemm,
     ("", "MatMul"): _matmul,
+    ("", "MatMulInteger"): _matmul_integer,
     ("", "QLinearMatMul"): _qlinear_matmul,
     ("com.microsoft", "QLinearMatMul"): _qlinear_matmul,
 }

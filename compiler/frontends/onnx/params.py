@@ -1,13 +1,29 @@
 """Reads scales and zero points."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.frontends.onnx.scope import Scope
-from vitral.compiler.frontends.onnx.symbols import Const, ConstReal, Real, Symbol, Tensor
+from vitral.compiler.frontends.onnx.symbols import (
+    Const,
+    ConstReal,
+    Pending,
+    Real,
+    Symbol,
+    Tensor,
+)
 from vitral.compiler.ir import QUANTIZED, Quant
 
-__all__ = ["quantized_input", "quantized_output", "read_quant", "zero_point_dtype"]
+__all__ = [
+    "integer_input",
+    "quantized_input",
+    "quantized_output",
+    "read_quant",
+    "sums_of",
+    "zero_point_dtype",
+]
 
 
 def read_quant(
@@ -97,18 +113,45 @@ def zero_point_dtype(scope: Scope, index: int, default: str) -> str:
 def quantized_input(scope: Scope, index: int, *, axis: int | None = None) -> Symbol:
     """The (data, scale, zero point) triple at input `index` of a QLinear operator."""
     data = scope.need(index)
-    if isinstance(data, Const):
-        dtype = str(data.array.dtype)
-    elif isinstance(data, Tensor):
-        dtype = data.type.dtype
-    else:
-        dtype = "float32"
+    dtype = _element_type(data)
     if dtype not in QUANTIZED:
         raise scope.fail(f"needs int8 or uint8 as {scope.named(index)}, got {dtype}")
     quant = read_quant(scope, index + 1, dtype=dtype, shape=data.shape, axis=axis)
     symbol = scope.builder.dequantized(data, quant, scope.node.name)
     assert isinstance(symbol, ConstReal | Real | Tensor)
     return symbol
+
+
+def _element_type(data: Symbol) -> str:
+    if isinstance(data, Const):
+        return str(data.array.dtype)
+    return data.type.dtype if isinstance(data, Tensor) else "float32"
+
+
+def integer_input(scope: Scope, index: int, zero: int, *, axis: int | None = None) -> Symbol:
+    """Input `index` of an integer operator with its zero point at input `zero`; the scale is 1."""
+    data = scope.need(index)
+    dtype = _element_type(data)
+    if dtype not in QUANTIZED:
+        raise scope.fail(f"needs int8 or uint8 as {scope.named(index)}, got {dtype}")
+    given = scope.array(zero)
+    count = 1 if given is None else given.size
+    if count != 1:
+        _check_axis(scope, zero, count, data.shape, axis)
+    zeros = _zeros(scope, zero, dtype, count).reshape(-1).tolist()
+    quant = Quant(
+        dtype=dtype,
+        scale=(1.0,) * count,
+        zero_point=tuple(zeros),
+        axis=None if count == 1 else axis,
+    )
+    return scope.builder.dequantized(data, quant, scope.node.name)
+
+
+def sums_of(scope: Scope, pending: Pending) -> Tensor:
+    """The int32 sums of a pending product."""
+    exact = replace(pending, op=replace(pending.op, sums=True))
+    return scope.builder.tensor(exact, scope.node.name, scope.output)
 
 
 def quantized_output(scope: Scope, index: int, default: str) -> Quant:

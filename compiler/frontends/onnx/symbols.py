@@ -147,11 +147,13 @@ class Channeled:
 class Pending:
     """The result of `op` before its rounding; `op.output` and `op.y_quant` are not set yet.
 
-    `shape` is the result's for the model; it is a view of the shape that `op` gives.
+    `shape` is the result's for the model: a view of the shape that `op` gives, or what `finish`
+    makes of the rounded value, to be named by its second argument.
     """
 
     op: Requantizing
     shape: tuple[int, ...]
+    finish: Callable[[Tensor, str], Tensor] | None = None
 
     def clamped(self, low: float, high: float) -> "Pending":
         """The same result clamped after all earlier clamps."""
