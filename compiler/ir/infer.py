@@ -19,6 +19,7 @@ from vitral.compiler.ir.ops import (
     Dequantize,
     FlipSign,
     FloatOp,
+    Interpolate,
     MatMul,
     MaxPool,
     Op,
@@ -228,9 +229,20 @@ def _patches(op: Patches, args: Types) -> TensorType:
 
 
 def _float(op: FloatOp, args: Types) -> TensorType:
-    wrong = [t.dtype for t in args if t.dtype != "float32"]
-    _need(not wrong, f"needs float32, got {', '.join(wrong)}")
-    return TensorType(op.shape, "float32")
+    """Codes are no numbers: what they mean has to be told before a float operator reads them."""
+    wrong = [t.dtype for t in args if t.dtype in QUANTIZED]
+    _need(not wrong, f"needs float32 or wide integers, got {', '.join(wrong)}")
+    return TensorType(op.shape, op.dtype)
+
+
+def _interpolate(op: Interpolate, args: Types) -> TensorType:
+    _need(args[0].dtype == op.x_quant.dtype, f"needs {op.x_quant.dtype}, got {args[0].dtype}")
+    shape = list(args[0].shape)
+    for axis, index in zip(op.axes, op.indices, strict=True):
+        good = index.min() >= 0 and index.max() < shape[axis]
+        _need(bool(good), f"needs indices below {shape[axis]} along axis {axis}, got others")
+        shape[axis] = len(index)
+    return _rounded(op, shape)
 
 
 def _code_op(op: CodeOp, args: Types) -> TensorType:
@@ -259,5 +271,6 @@ _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Patches: _patches,
     Pick: _pick,
     FloatOp: _float,
+    Interpolate: _interpolate,
     CodeOp: _code_op,
 }

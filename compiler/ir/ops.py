@@ -30,6 +30,7 @@ __all__ = [
     "FixedPoint",
     "FlipSign",
     "FloatOp",
+    "Interpolate",
     "MatMul",
     "MaxPool",
     "Op",
@@ -241,6 +242,23 @@ class AveragePool(Requantizing):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Interpolate(Requantizing):
+    """Weighted sums of elements along axes, divided by `denominator`, rounded once.
+
+    Along axis `axes[i]` result element k is the sum over t of weights[i][k, t] times element
+    indices[i][k, t]; both are int64 (length, taps). `denominator` is what all weights together add
+    to: the product of the sums of a row of each axis.
+    """
+
+    kind = "qnn.interpolate"
+    x_quant: Quant
+    axes: tuple[int, ...]
+    indices: tuple[npt.NDArray[np.int64], ...]
+    weights: tuple[npt.NDArray[np.int64], ...]
+    denominator: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class MaxPool(Op):
     """Largest element of each window; padding never wins. `pads` include ceil mode's excess."""
 
@@ -305,13 +323,17 @@ class Patches(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FloatOp(Op):
-    """A float32 operator of `vitral.runtime.cpu.floats`, part of a float island."""
+    """An operator `float.<function>` of `vitral.runtime.cpu`, part of a float island.
+
+    Arguments are float32 or integers that the operator reads as such, results are of `dtype`.
+    """
 
     kind = "float"
     function: str
     shape: tuple[int, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
     macs: int = 0
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

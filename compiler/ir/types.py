@@ -1,5 +1,6 @@
 """Types of values: shape with element type, and the affine map of integers to real numbers."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,7 +27,7 @@ class TensorType:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def __str__(self) -> str:
         return f"Tensor[{list(self.shape)}, {self.dtype}]"

@@ -10,7 +10,7 @@ from vitral.compiler.ir.ops import AveragePool, Thresholds
 from vitral.compiler.passes.law import code_bounds
 from vitral.runtime.cpu.windows import window_counts
 
-__all__ = ["average_thresholds"]
+__all__ = ["average_thresholds", "quotient_thresholds"]
 
 
 def average_thresholds(
@@ -38,7 +38,7 @@ def average_thresholds(
         )
     )
     low, high = clamp or code_bounds(op.y_quant, op.bounds)
-    rows = [_row(op.x_quant, op.y_quant, int(count), low, high) for count in counts]
+    rows = [quotient_thresholds(op.x_quant, op.y_quant, int(count), low, high) for count in counts]
     return counts, np.array(rows, np.int64).reshape(len(counts), high - low), low
 
 
@@ -50,8 +50,10 @@ def _clamped(
     return given.counts, given.rows[:, low - given.low : high - given.low], low
 
 
-def _row(x: Quant, y: Quant, count: int, low: int, high: int) -> list[int]:
-    """Least sum for each code from low + 1 to high; sums past every reachable one stand for never.
+def quotient_thresholds(x: Quant, y: Quant, count: int, low: int, high: int) -> list[int]:
+    """Of a sum of centred codes to be divided by `count`: the least for each code above `low`.
+
+    Sums past every reachable one stand for never.
 
     rne(v) >= k exactly when v > k - 1/2, or v = k - 1/2 and k is even.
     """

@@ -8,6 +8,7 @@ from vitral.compiler.ir.ops import (
     Binary,
     Conv2d,
     Dequantize,
+    Interpolate,
     MatMul,
     Op,
     Quantize,
@@ -42,7 +43,7 @@ def _read_quant(op: Op, name: str) -> Quant | None:
         return op.quant
     if isinstance(op, Requantizing) and op.sums:
         return None
-    if isinstance(op, Conv2d | AveragePool):
+    if isinstance(op, Conv2d | AveragePool | Interpolate):
         return op.x_quant
     if isinstance(op, Binary | MatMul):
         return op.a_quant if op.inputs[0] == name else op.b_quant

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vitral.compiler.ir.ops import AccelMaxPool2d, AveragePool, MaxPool, Op, Patches
-from vitral.compiler.passes.averages import average_thresholds
+import numpy as np
+
+from vitral.compiler.ir.ops import AccelMaxPool2d, AveragePool, Interpolate, MaxPool, Op, Patches
+from vitral.compiler.passes.averages import average_thresholds, quotient_thresholds
 from vitral.compiler.passes.law import code_bounds
 from vitral.compiler.place.step_writer import StepWriter
 
@@ -38,6 +40,31 @@ def _window(op: AveragePool) -> dict[str, Any]:
     }
 
 
+def _interpolate(writer: StepWriter, op: Interpolate) -> None:
+    arrays = {
+        f"{what}{axis}": array
+        for axis, index, weight in zip(op.axes, op.indices, op.weights, strict=True)
+        for what, array in (("index", index), ("weight", weight))
+    }
+    common = {"axes": op.axes, "x_zero": op.x_quant.tensor_zero}
+    if op.y_quant is None:
+        scale = op.x_quant.tensor_scale
+        writer.clamped(
+            op,
+            "interpolate_real",
+            op.inputs,
+            arrays=arrays,
+            scale=scale,
+            denominator=op.denominator,
+            **common,
+        )
+        return
+    low, high = code_bounds(op.y_quant, op.bounds)
+    row = quotient_thresholds(op.x_quant, op.y_quant, op.denominator, low, high)
+    thresholds = {"thresholds": np.array(row, np.int64)}
+    writer.step(op, "interpolate", op.inputs, arrays={**thresholds, **arrays}, low=low, **common)
+
+
 def _max_pool(writer: StepWriter, op: MaxPool | AccelMaxPool2d) -> None:
     writer.step(
         op,
@@ -66,6 +93,7 @@ def _patches(writer: StepWriter, op: Patches) -> None:
 
 WRITERS: Mapping[type[Op], Callable[[StepWriter, Any], None]] = {
     AveragePool: _average_pool,
+    Interpolate: _interpolate,
     MaxPool: _max_pool,
     AccelMaxPool2d: _max_pool,
     Patches: _patches,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from oracle import conv, elementwise, matmul, normalize, pool, qdq, regions, shape, tables
+from oracle import conv, elementwise, matmul, normalize, pool, qdq, regions, resize, shape, tables
 from oracle.errors import OracleError
 from oracle.graph import Graph, GraphInput, Node, load
 from oracle.values import Array, Value, materialise
@@ -24,6 +24,7 @@ OPERATORS: dict[tuple[str, str], Operator] = {
     **pool.OPERATORS,
     **elementwise.OPERATORS,
     **regions.OPERATORS,
+    **resize.OPERATORS,
     **shape.OPERATORS,
     **tables.OPERATORS,
 }

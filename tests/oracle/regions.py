@@ -5,7 +5,6 @@ On a quantized tensor they work on its integers; padding with real 0 is padding 
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,8 @@ from onnx import helper
 from oracle.graph import Node
 from oracle.values import Array, Dequantized, Value, materialise, quantize_float
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "moved"]
 
-_HALF = Fraction(1, 2)
-_COORDINATES: dict[str, Callable[[int, Fraction], Fraction]] = {
-    "asymmetric": lambda i, ratio: i / ratio,
-    "half_pixel": lambda i, ratio: (i + _HALF) / ratio - _HALF,
-}
-_NEAREST: dict[str, Callable[[Fraction], int]] = {
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round_prefer_floor": lambda c: math.ceil(c - _HALF),
-    "round_prefer_ceil": lambda c: math.floor(c + _HALF),
-}
 _PAD_MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
 
 
@@ -42,14 +30,14 @@ def _pad(node: Node, args: Sequence[Value | None]) -> Value:
         widths[axis] = (pads[i], pads[len(axes) + i])
     mode = node.get("mode", "constant")
     if mode in _PAD_MODES:
-        return _moved(x, lambda data: np.pad(data, widths, mode=mode))
+        return moved(x, lambda data: np.pad(data, widths, mode=mode))
     fill = np.float32(node.get("value", 0.0))
     if len(args) > 2 and args[2] is not None:
         fill = materialise(args[2]).reshape(()).astype(np.float32)
     if isinstance(x, Dequantized) and x.params.axis is None:
         inside = quantize_float(np.asarray(fill), x.params)
         if Dequantized(data=inside, params=x.params).real() == fill:
-            return _moved(x, lambda data: np.pad(data, widths, constant_values=inside))
+            return moved(x, lambda data: np.pad(data, widths, constant_values=inside))
     return np.pad(materialise(x), widths, constant_values=fill)
 
 
@@ -67,7 +55,7 @@ def _slice(node: Node, args: Sequence[Value | None]) -> Value:
         size = _data(x).shape[axis]
         stop = None if step < 0 and end < -size else end
         index[axis] = slice(start, stop, step)
-    return _moved(x, lambda data: data[tuple(index)])
+    return moved(x, lambda data: data[tuple(index)])
 
 
 def _split(node: Node, args: Sequence[Value | None]) -> list[Value]:
@@ -77,7 +65,7 @@ def _split(node: Node, args: Sequence[Value | None]) -> list[Value]:
     whole = math.ceil(size / parts)
     sizes = node.get("split", None) or _integers(args, 1) or [whole] * (parts - 1)
     edges = np.cumsum(sizes[: parts - 1])
-    return [_moved(x, lambda data, i=i: np.split(data, edges, axis=axis)[i]) for i in range(parts)]
+    return [moved(x, lambda data, i=i: np.split(data, edges, axis=axis)[i]) for i in range(parts)]
 
 
 def _gather(node: Node, args: Sequence[Value | None]) -> Value:
@@ -85,46 +73,20 @@ def _gather(node: Node, args: Sequence[Value | None]) -> Value:
     if indices is None:
         raise node.fail("needs indices, got none")
     axis = node.get("axis", 0)
-    return _moved(_operand(node, args), lambda data: np.take(data, materialise(indices), axis=axis))
+    return moved(_operand(node, args), lambda data: np.take(data, materialise(indices), axis=axis))
 
 
-def _resize(node: Node, args: Sequence[Value | None]) -> Value:
-    """Nearest neighbour; the source of every output index is found in exact rationals."""
-    x = _operand(node, args)
-    if node.get("mode", "nearest") != "nearest" or node.get("axes", None):
-        raise node.fail(f"needs nearest over all axes, got {node.get('mode', 'nearest')!r}")
-    old = node.op == "Upsample" or node.opset < 11
-    coordinates = "asymmetric" if old else "half_pixel"
-    coordinates = node.get("coordinate_transformation_mode", coordinates)
-    rounding = node.get("nearest_mode", "floor" if old else "round_prefer_floor")
-    if coordinates not in _COORDINATES or rounding not in _NEAREST:
-        raise node.fail(f"needs a known nearest rule, got {coordinates!r} with {rounding!r}")
-    ratios = _ratios(node, args, _data(x).shape, old)
-
-    def resized(data: Array) -> Array:
-        for axis, ratio in enumerate(ratios):
-            size = data.shape[axis]
-            sources = [_COORDINATES[coordinates](i, ratio) for i in range(int(size * ratio))]
-            picked = [min(max(_NEAREST[rounding](c), 0), size - 1) for c in sources]
-            data = np.take(data, picked, axis=axis)
-        return data
-
-    return _moved(x, resized)
+def _tile(node: Node, args: Sequence[Value | None]) -> Value:
+    repeats = _integers(args, 1)
+    if repeats is None:
+        raise node.fail("needs repeats, got none")
+    return moved(_operand(node, args), lambda data: np.tile(data, repeats))
 
 
-def _ratios(
-    node: Node, args: Sequence[Value | None], shape: tuple[int, ...], old: bool
-) -> list[Fraction]:
-    """Output over input size of each axis, from sizes or scales."""
-    sizes = _integers(args, 3)
-    if sizes:
-        return [Fraction(n, m) for n, m in zip(sizes, shape, strict=True)]
-    at = 1 if old else 2
-    given = args[at] if len(args) > at else None
-    scales = node.get("scales", []) if given is None else materialise(given).tolist()
-    if len(scales) != len(shape):
-        raise node.fail(f"needs {len(shape)} scales or sizes, got {len(scales)}")
-    return [Fraction(float(s)) for s in scales]
+def _expand(node: Node, args: Sequence[Value | None]) -> Value:
+    x, shape = _operand(node, args), _integers(args, 1) or []
+    whole = np.broadcast_shapes(_data(x).shape, tuple(shape))
+    return moved(x, lambda data: np.broadcast_to(data, whole))
 
 
 def _shape(node: Node, args: Sequence[Value | None]) -> Value:
@@ -147,7 +109,7 @@ def _softmax(node: Node, args: Sequence[Value | None]) -> Value:
     return (power / power.sum(axis=axes, keepdims=True)).astype(np.float32)
 
 
-def _moved(x: Value, move: Callable[[Array], Array]) -> Value:
+def moved(x: Value, move: Callable[[Array], Array]) -> Value:
     if isinstance(x, Dequantized) and x.params.axis is None:
         return Dequantized(data=move(x.data), params=x.params)
     return move(materialise(x))
@@ -173,8 +135,8 @@ OPERATORS = {
     ("", "Slice"): _slice,
     ("", "Split"): _split,
     ("", "Gather"): _gather,
-    ("", "Resize"): _resize,
-    ("", "Upsample"): _resize,
+    ("", "Tile"): _tile,
+    ("", "Expand"): _expand,
     ("", "Shape"): _shape,
     ("", "Cast"): _cast,
     ("", "Softmax"): _softmax,

@@ -53,6 +53,37 @@ def _unsqueeze(node: Node, args: Sequence[Value | None]) -> Value:
     return _moved(node, _identity(node, args), lambda data: np.expand_dims(data, tuple(axes)))
 
 
+def _depth_to_space(node: Node, args: Sequence[Value | None]) -> Value:
+    x, block = _identity(node, args), node.get("blocksize", 1)
+    n, c, h, w = _shape(x)
+    out = c // block**2
+
+    def move(data: Array) -> Array:
+        """One block position at a time."""
+        result = np.empty((n, out, h * block, w * block), data.dtype)
+        for i in range(block):
+            for j in range(block):
+                phase = i * block + j
+                dcr = node.get("mode", "DCR") == "DCR"
+                source = (
+                    data[:, phase * out : (phase + 1) * out] if dcr else data[:, phase :: block**2]
+                )
+                result[:, :, i::block, j::block] = source
+        return result
+
+    return _moved(node, x, move)
+
+
+def _space_to_depth(node: Node, args: Sequence[Value | None]) -> Value:
+    x, block = _identity(node, args), node.get("blocksize", 1)
+
+    def move(data: Array) -> Array:
+        phases = [data[:, :, i::block, j::block] for i in range(block) for j in range(block)]
+        return np.concatenate(phases, axis=1)
+
+    return _moved(node, x, move)
+
+
 def _concat(node: Node, args: Sequence[Value | None]) -> Value:
     """Integers stay integers when every input has the same parameters, else float32."""
     values = [v for v in args if v is not None]
@@ -113,6 +144,8 @@ OPERATORS = {
     ("", "Transpose"): _transpose,
     ("", "Squeeze"): _squeeze,
     ("", "Unsqueeze"): _unsqueeze,
+    ("", "DepthToSpace"): _depth_to_space,
+    ("", "SpaceToDepth"): _space_to_depth,
     ("", "Concat"): _concat,
     ("com.microsoft", "QLinearConcat"): _qlinear_concat,
 }

@@ -72,6 +72,11 @@ def _rescaled(
     for channel, (value, scale, unit) in enumerate(
         zip(values.tolist(), scales.tolist(), product_scale.tolist(), strict=True)
     ):
+        if not unit > 0:
+            raise scope.fail(
+                f"needs input and weight scales whose product is a float32 > 0 to take a bias,"
+                f" got {unit:g} in channel {channel}"
+            )
         if not np.isfinite(value):
             raise scope.fail(f"needs a finite bias, got {value} in channel {channel}")
         # Fraction rounds half to even.

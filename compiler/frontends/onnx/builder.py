@@ -24,6 +24,16 @@ from vitral.errors import CompileError
 __all__ = ["Builder"]
 
 
+_MOST_ELEMENTS = (1 << 31) - 1
+
+
+def _check_size(where: str, type_: TensorType) -> None:
+    if type_.size > _MOST_ELEMENTS or max(type_.shape, default=1) > _MOST_ELEMENTS:
+        raise CompileError(
+            f"{where}: needs at most {_MOST_ELEMENTS} elements, got shape {list(type_.shape)}"
+        )
+
+
 class Builder:
     """A graph under construction; `reserved` names are never invented for a new value."""
 
@@ -38,6 +48,7 @@ class Builder:
 
     def input(self, name: str, type_: TensorType) -> Tensor:
         """A value that callers feed."""
+        _check_size(f"input {name!r}", type_)
         self._inputs.append(name)
         self._types[name] = type_
         return Tensor(name=name, type=type_)
@@ -45,6 +56,7 @@ class Builder:
     def emit(self, op: Op) -> Tensor:
         """Append an operator; CompileError when its arguments do not fit."""
         type_ = self.type_of(op)
+        _check_size(f"node {op.name!r}, tensor {op.output!r}", type_)
         self._ops.append(op)
         self._types[op.output] = type_
         return Tensor(name=op.output, type=type_)

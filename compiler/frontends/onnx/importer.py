@@ -13,6 +13,7 @@ from vitral.compiler.frontends.onnx import (
     pool,
     qdq,
     regions,
+    resize,
     shape,
     transposed,
 )
@@ -38,6 +39,7 @@ OPERATORS: dict[tuple[str, str], Callable[[Scope], Symbol | tuple[Symbol, ...]]]
     **elementwise.OPERATORS,
     **shape.OPERATORS,
     **regions.OPERATORS,
+    **resize.OPERATORS,
 }
 """(domain, operator) to its import function."""
 

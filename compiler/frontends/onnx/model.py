@@ -18,7 +18,7 @@ __all__ = ["Model", "ModelInput", "Node", "Source", "element_name", "load_model"
 
 Source = onnx.ModelProto | bytes | str | os.PathLike[str]
 
-_OLDEST_OPSET = 10  # QuantizeLinear, QLinearConv and their kin begin here
+_OLDEST_OPSET = 7  # broadcasting as it is today; quantized operators may be com.microsoft's
 _OLDEST_IR = 3
 _ELEMENT_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
 _NARROW = ("int4", "uint4", "int2", "uint2", "float8", "float4")

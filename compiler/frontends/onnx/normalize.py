@@ -59,7 +59,7 @@ def _line(scope: Scope, channels: int) -> tuple[Float32, Float32]:
         offset = bias - mean * gain
     if not (np.isfinite(gain).all() and np.isfinite(offset).all()):
         raise scope.fail("needs variances > 0 and finite parameters, got some that give no number")
-    return gain, offset
+    return gain.astype(np.float32), offset.astype(np.float32)
 
 
 def _folded(scope: Scope, x: Pending, op: Conv2d, gain: Float32, offset: Float32) -> Pending:

@@ -1,9 +1,6 @@
 """Operators that pick, repeat or pad elements: on codes, they only move them."""
 
-import math
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -12,23 +9,11 @@ from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import Real, Symbol, Tensor
 from vitral.compiler.ir.ops import Pick
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "picked"]
 
 Int64 = npt.NDArray[np.int64]
 Indices = dict[int, Int64]
 """For each axis that changes, the index of every element kept; -1 for padding."""
-
-_HALF = Fraction(1, 2)
-_COORDINATES: dict[str, Callable[[int, Fraction], Fraction]] = {
-    "asymmetric": lambda i, ratio: i / ratio,
-    "half_pixel": lambda i, ratio: (i + _HALF) / ratio - _HALF,
-}
-_NEAREST: dict[str, Callable[[Fraction], int]] = {
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round_prefer_floor": lambda c: math.ceil(c - _HALF),
-    "round_prefer_ceil": lambda c: math.floor(c + _HALF),
-}
 
 
 def _pad(scope: Scope) -> Symbol:
@@ -51,7 +36,7 @@ def _pad(scope: Scope) -> Symbol:
             indices[axis] = np.pad(here, (before, after), mode="edge")
         else:
             indices[axis] = _folded(scope, here, (before, after), mode)
-    return _picked(scope, indices, _fill(scope) if mode == "constant" else None)
+    return picked(scope, indices, _fill(scope) if mode == "constant" else None)
 
 
 def _folded(scope: Scope, here: Int64, widths: tuple[int, int], mode: str) -> Int64:
@@ -70,9 +55,10 @@ def _fill(scope: Scope) -> np.float32:
 
 
 def _slice(scope: Scope) -> Symbol:
-    """Inputs starts, ends, axes, steps (opset 10 on)."""
+    """Inputs starts, ends, axes, steps (opset 10 on) or the attributes of older models."""
     shape = scope.need(0).shape
-    starts, ends = scope.integers(1), scope.integers(2)
+    starts = scope.integers(1) or scope.integer_list("starts")
+    ends = scope.integers(2) or scope.integer_list("ends")
     if starts is None or ends is None or len(starts) != len(ends):
         raise scope.fail(f"needs as many starts as ends, got {starts} and {ends}")
     axes = _axes(scope, 3, len(shape)) or list(range(len(starts)))
@@ -84,7 +70,7 @@ def _slice(scope: Scope) -> Symbol:
         size = shape[axis]
         stop = None if step < 0 and end < -size else end
         indices[axis] = np.arange(size)[slice(start, stop, step)]
-    return _picked(scope, indices)
+    return picked(scope, indices)
 
 
 def _split(scope: Scope) -> tuple[Symbol, ...]:
@@ -97,7 +83,7 @@ def _split(scope: Scope) -> tuple[Symbol, ...]:
         raise scope.fail(f"needs {len(names)} sizes > 0 of {shape[axis]} together, got {sizes}")
     ends = np.cumsum(sizes)
     return tuple(
-        _picked(scope, {axis: np.arange(end - size, end)}, name=name)
+        picked(scope, {axis: np.arange(end - size, end)}, name=name)
         for name, size, end in zip(names, sizes, ends, strict=True)
     )
 
@@ -113,7 +99,7 @@ def _gather(scope: Scope) -> Symbol:
     if index.size and (index.min() < -shape[axis] or index.max() >= shape[axis]):
         raise scope.fail(f"needs indices of {shape[axis]} elements, got {index.tolist()}")
     name = scope.output if wanted.ndim else scope.builder.unique(f"{scope.output}.wide")
-    result = _picked(scope, {axis: index % shape[axis]}, name=name)
+    result = picked(scope, {axis: index % shape[axis]}, name=name)
     if wanted.ndim:
         return result
     flat = (*shape[:axis], *shape[axis + 1 :])
@@ -124,44 +110,17 @@ def _gather(scope: Scope) -> Symbol:
     return scope.reshape(result, flat, scope.output)
 
 
-def _resize(scope: Scope) -> Symbol:
-    """Nearest neighbour; the source of every index is found in exact rationals."""
-    old = scope.node.op == "Upsample" or scope.node.opset < 11
-    mode = scope.text("mode", "nearest")
-    coordinates = scope.text(
-        "coordinate_transformation_mode", "asymmetric" if old else "half_pixel"
+def _tile(scope: Scope) -> Symbol:
+    shape, repeats = scope.need(0).shape, scope.integers(1)
+    if repeats is None or len(repeats) != len(shape) or min(repeats, default=1) < 1:
+        raise scope.fail(f"needs {len(shape)} repeats >= 1, got {repeats}")
+    return picked(
+        scope, {axis: np.tile(np.arange(shape[axis]), n) for axis, n in enumerate(repeats)}
     )
-    rounding = scope.text("nearest_mode", "floor" if old else "round_prefer_floor")
-    if mode != "nearest" or coordinates not in _COORDINATES or rounding not in _NEAREST:
-        raise scope.fail(
-            f"needs mode nearest with asymmetric or half_pixel coordinates, got {mode!r},"
-            f" {coordinates!r}, {rounding!r}"
-        )
-    shape = scope.need(0).shape
-    indices: Indices = {}
-    for axis, ratio in enumerate(_ratios(scope, shape, 1 if old else 2)):
-        source, nearest = _COORDINATES[coordinates], _NEAREST[rounding]
-        places = [nearest(source(i, ratio)) for i in range(int(shape[axis] * ratio))]
-        indices[axis] = np.array(places, np.int64).clip(0, shape[axis] - 1)
-    return _picked(scope, indices)
-
-
-def _ratios(scope: Scope, shape: Sequence[int], at: int) -> list[Fraction]:
-    """Output over input size of each axis, from sizes or scales."""
-    if scope.integer_list("axes") is not None:
-        raise scope.fail("needs sizes or scales of all axes, got attribute 'axes'")
-    sizes = scope.integers(3)
-    if sizes and len(sizes) == len(shape):
-        return [Fraction(n, m) for n, m in zip(sizes, shape, strict=True)]
-    scales = scope.array(at)
-    values = [] if scales is None else scales.reshape(-1).tolist()
-    if len(values) != len(shape) or not all(np.isfinite(v) and v > 0 for v in values):
-        raise scope.fail(f"needs {len(shape)} scales > 0 or as many sizes, got {values}")
-    return [Fraction(value) for value in values]
 
 
 def _axes(scope: Scope, index: int, rank: int) -> list[int] | None:
-    axes = scope.integers(index)
+    axes = scope.integers(index) or scope.integer_list("axes")
     if axes is None:
         return None
     if any(not -rank <= axis < rank for axis in axes):
@@ -169,7 +128,7 @@ def _axes(scope: Scope, index: int, rank: int) -> list[int] | None:
     return [axis % rank for axis in axes]
 
 
-def _picked(
+def picked(
     scope: Scope, indices: Indices, fill: np.float32 | None = None, name: str | None = None
 ) -> Symbol:
     """Argument 0 with elements picked along axes; `fill` is the real value of index -1."""
@@ -221,6 +180,5 @@ OPERATORS = {
     ("", "Slice"): _slice,
     ("", "Split"): _split,
     ("", "Gather"): _gather,
-    ("", "Resize"): _resize,
-    ("", "Upsample"): _resize,
+    ("", "Tile"): _tile,
 }

@@ -56,6 +56,12 @@ class Scope:
         )
         return self._checked(attribute, value, good, "a list of integers")
 
+    def numbers(self, attribute: str) -> list[float]:
+        """An attribute of several numbers, none when the node does not have it."""
+        value = self.node.attributes.get(attribute, [])
+        good = isinstance(value, list) and all(isinstance(item, int | float) for item in value)
+        return self._checked(attribute, value, good, "a list of numbers")
+
     def _checked(self, attribute: str, value: Any, good: bool, what: str) -> Any:
         if not good:
             raise self.fail(f"needs {what} as attribute {attribute!r}, got {value!r}")
@@ -157,8 +163,9 @@ class Scope:
         attributes: dict[str, Any] | None = None,
         output: str | None = None,
         macs: int = 0,
+        dtype: str = "float32",
     ) -> Tensor:
-        """A float32 operator, part of a float island; its result is the node's by default."""
+        """An operator of a float island; its result is the node's by default."""
         return self.builder.emit(
             FloatOp(
                 name=self.node.name,
@@ -168,5 +175,6 @@ class Scope:
                 shape=shape,
                 attributes=attributes or {},
                 macs=macs,
+                dtype=dtype,
             )
         )

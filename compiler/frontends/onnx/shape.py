@@ -17,7 +17,7 @@ from vitral.compiler.frontends.onnx.symbols import (
     Symbol,
     Tensor,
 )
-from vitral.compiler.ir.ops import Concat
+from vitral.compiler.ir.ops import Concat, Pick
 
 __all__ = ["OPERATORS", "moved"]
 
@@ -116,6 +116,67 @@ def _transpose(scope: Scope) -> Symbol:
     )
 
 
+def _depth_to_space(scope: Scope) -> Symbol:
+    n, c, h, w = _image(scope)
+    block, mode = scope.integer("blocksize", 0), scope.text("mode", "DCR")
+    if block < 1 or c % (block * block) or mode not in ("DCR", "CRD"):
+        raise scope.fail(f"needs blocksize² that divides {c} channels, got {block} and {mode!r}")
+    depth = c // (block * block)
+    if mode == "DCR":
+        split, perm = (n, block, block, depth, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split, perm = (n, depth, block, block, h, w), (0, 1, 4, 2, 5, 3)
+    return _rearranged(scope, split, perm, (n, depth, h * block, w * block))
+
+
+def _space_to_depth(scope: Scope) -> Symbol:
+    n, c, h, w = _image(scope)
+    block = scope.integer("blocksize", 0)
+    if block < 1 or h % block or w % block:
+        raise scope.fail(f"needs a blocksize that divides {h} and {w}, got {block}")
+    split = (n, c, h // block, block, w // block, block)
+    whole = (n, c * block * block, h // block, w // block)
+    return _rearranged(scope, split, (0, 3, 5, 1, 2, 4), whole)
+
+
+def _image(scope: Scope) -> tuple[int, int, int, int]:
+    shape = scope.need(0).shape
+    if len(shape) != 4:
+        raise scope.fail(f"needs an input of rank 4, got shape {list(shape)}")
+    return shape[0], shape[1], shape[2], shape[3]
+
+
+def _rearranged(scope: Scope, split: Shape, perm: Shape, whole: Shape) -> Symbol:
+    def tensor(source: Tensor, name: str) -> Tensor:
+        turned = scope.transpose(scope.reshape(source, split), perm)
+        return scope.reshape(turned, whole, name)
+
+    return moved(scope, lambda a: a.reshape(split).transpose(perm).reshape(whole), tensor)
+
+
+def _expand(scope: Scope) -> Symbol:
+    """Broadcast to a constant shape: repeated elements of axes of size 1."""
+    shape, wanted = scope.need(0).shape, scope.integers(1)
+    try:
+        whole = np.broadcast_shapes(shape, tuple(wanted or ()))
+    except ValueError:
+        raise scope.fail(f"needs a shape that {list(shape)} broadcasts to, got {wanted}") from None
+    wide = (1,) * (len(whole) - len(shape)) + shape
+    axes = tuple(i for i, (n, m) in enumerate(zip(wide, whole, strict=True)) if n != m)
+
+    def tensor(source: Tensor, name: str) -> Tensor:
+        view = scope.reshape(source, wide, name if not axes else None)
+        if not axes:
+            return view
+        indices = tuple(np.zeros(whole[axis], np.int64) for axis in axes)
+        inputs = (view.name,)
+        return scope.builder.emit(
+            Pick(name=scope.node.name, inputs=inputs, output=name, axes=axes, indices=indices)
+        )
+
+    return moved(scope, lambda array: np.broadcast_to(array, whole), tensor)
+
+
 def moved(
     scope: Scope,
     move_array: Callable[[npt.NDArray], npt.NDArray],
@@ -210,6 +271,9 @@ OPERATORS = {
     ("", "Transpose"): _transpose,
     ("", "Squeeze"): _squeeze,
     ("", "Unsqueeze"): _unsqueeze,
+    ("", "DepthToSpace"): _depth_to_space,
+    ("", "SpaceToDepth"): _space_to_depth,
+    ("", "Expand"): _expand,
     ("", "Concat"): _concat,
     ("com.microsoft", "QLinearConcat"): _qlinear_concat,
 }
