@@ -6,7 +6,7 @@ DEVICE ?= fsim
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format fuzz fuzz-graphs fuzz-models docs clean
+.PHONY: help setup demo test test-slow lint format fuzz fuzz-graphs fuzz-models zoo docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -42,6 +42,9 @@ fuzz-graphs: setup ## N random quantized graphs on DEVICE against the oracle (ma
 
 fuzz-models: setup ## N broken models, each to be refused in one line
 	cd tests && ../$(PY) -m fuzz --malformed --n $(N)
+
+zoo: setup ## every network of the zoo on DEVICE, every tensor compared with the oracle
+	cd tests && ../$(PY) -m vitral.cli zoo run --all --device $(DEVICE) --judge oracle:evaluate
 
 docs: setup ## rewrite the generated pages under docs/
 	$(PY) -m vitral.isa_page

@@ -17,25 +17,24 @@ _Moved = tuple[str, list[str], dict[str, Any], tuple[int, ...]]
 def pool(net: Network, x: Tensor) -> Tensor:
     """MaxPool or AveragePool with ceil mode and pads; QLinearAveragePool.
 
-    Where a stride in ceil mode jumps past the end, onnxruntime's shapes disagree with its kernel.
+    Where ceil mode adds a window that is left out again, for it would start behind the image,
+    onnxruntime's shapes disagree with its kernels: there is no ceil mode then.
     """
     op = net.pick("MaxPool", "AveragePool")
     spatial = x.shape[2:]
     kernel = [min(net.number(1, 4), n) for n in spatial]
-    ceil = net.number(0, 1)
-    strides = [min(net.number(1, 3), k if ceil else 3) for k in kernel]
+    strides = [net.number(1, 3) for _ in spatial]
     pads = [net.number(0, (k - 1) // 2) for k in (*kernel, *kernel)]
+    before, after = pads[: len(kernel)], pads[len(kernel) :]
+    ceil = net.number(0, 1)
+    windows = list(zip(spatial, before, after, kernel, strides, strict=True))
+    if any(-(-(n + a + b - k) // s) * s >= n + a for n, a, b, k, s in windows):
+        ceil = 0  # the last window would start behind the image
     attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": strides, "pads": pads}
     attributes["ceil_mode"] = ceil
     if op == "AveragePool":
         attributes["count_include_pad"] = net.number(0, 1)
-    sizes = []
-    for i, (n, k, s) in enumerate(zip(spatial, kernel, strides, strict=True)):
-        room = n + pads[i] + pads[i + len(kernel)] - k
-        steps = -(-room // s) if ceil else room // s
-        if ceil and steps * s >= n + pads[i]:
-            steps -= 1
-        sizes.append(steps + 1)
+    sizes = [(n + a + b - k + ceil * (s - 1)) // s + 1 for n, a, b, k, s in windows]
     y = net.result(net.fresh("pool"), (*x.shape[:2], *sizes), x.spread / 2)
     if op == "MaxPool" and net.chance(0.3):  # on the codes themselves
         name = net.fresh("maxima")
