@@ -16,6 +16,7 @@ from vitral.runtime.cpu import (
     patches,
     pool,
     shape,
+    softmax,
     sums,
 )
 
@@ -29,6 +30,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     **patches.OPERATORS,
     **sums.OPERATORS,
     **fixed_point.OPERATORS,
+    **softmax.OPERATORS,
     **floats.OPERATORS,
     **activations.OPERATORS,
 }

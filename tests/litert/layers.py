@@ -208,7 +208,7 @@ class Layers(Writer):
     ) -> Tensor:
         """An element-wise operator of one argument."""
         y = self.tensor(x.shape, scale, zero)
-        self.operator(name, [x], [y], options, version=2, **fields)
+        self.operator(name, [x], [y], options, version=1 if name in ("HARD_SWISH", "RELU_N1_TO_1") else 2, **fields)
         return y
 
     def concat(self, parts: Sequence[Tensor], axis: int) -> Tensor:

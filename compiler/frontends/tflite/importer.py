@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from vitral.compiler.frontends.tflite import conv, edges, elementwise, pool, shape
+from vitral.compiler.frontends.tflite import conv, edges, elementwise, pool, shape, softmax, unary
 from vitral.compiler.frontends.tflite.builder import Builder, Value
 from vitral.compiler.frontends.tflite.file import read_bytes
 from vitral.compiler.frontends.tflite.model import Model, Node, TensorRecord, load_model
@@ -18,6 +18,8 @@ OPERATORS: dict[str, Callable[[Scope], Value | tuple[Value, ...]]] = {
     **pool.OPERATORS,
     **edges.OPERATORS,
     **shape.OPERATORS,
+    **softmax.OPERATORS,
+    **unary.OPERATORS,
 }
 """Operator to its import function."""
 
