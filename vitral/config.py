@@ -65,6 +65,10 @@ class CoreConfig:
         Bursts in flight at most, each for reads and for writes.
     acc_banks : int
         Banks of the accumulator memory (selected by the top address bits).
+    requant_lanes : int
+        Lanes that the requantiser takes per cycle, a power of two up to the bytes that the store
+        stage hands over per cycle (the smaller of beat and OUT element); 0 for that many. Fewer
+        save multipliers and memory blocks, and make a requantising STORE take more cycles.
     mac_body : str
         How int8 products are made: "plain", one per multiplier, which simulates fast, or
         "packed16", two per DSP48E1 (block 8 or more). Bytes and cycles are the same.
@@ -89,6 +93,7 @@ class CoreConfig:
     burst_beats: int = 16
     outstanding: int = 8
     acc_banks: int = 4
+    requant_lanes: int = 0
     mac_body: str = "plain"
 
     def __post_init__(self) -> None:
@@ -118,6 +123,12 @@ class CoreConfig:
                 " bytes, a burst may not exceed a page of 4096; use fewer beats"
             )
         layout = self.layout
+        lanes = [2**n for n in range(layout.granule_bytes.bit_length())]
+        if self.requant_lanes not in (0, *lanes):
+            raise ConfigError(
+                f"requant_lanes must be one of {lanes} or 0 for the most, got {self.requant_lanes};"
+                f" the store stage hands over {layout.granule_bytes} bytes per cycle"
+            )
         for name in ("uop", "inp", "wgt", "acc"):
             depth = getattr(layout, f"{name}_depth")
             if depth < 2 * self.acc_banks:
@@ -144,8 +155,8 @@ class CoreConfig:
         """SHA-256 (hex) of all that changes what a program means on this core.
 
         Two cores with one digest run the same modules with the same bytes; bus width, burst
-        limit and banking are left out, as they change cycles only, and the body of the multipliers,
-        which changes nothing.
+        limit, banking and the requantiser's lanes are left out, as they change cycles only, and the
+        body of the multipliers, which changes nothing.
         """
         values = asdict(self)
         text = json.dumps({"isa": ISA_VERSION} | {name: values[name] for name in _ARCHITECTURE})
@@ -162,7 +173,13 @@ class CoreConfig:
 
 
 class CoreLayout:
-    """Sizes derived from a `CoreConfig`: element bytes, depths (elements) and index bits."""
+    """Sizes derived from a `CoreConfig`: element bytes, depths (elements) and index bits.
+
+    `granule_bytes` is what the store stage hands over per cycle, `requant_lanes` what the
+    requantiser takes. An entry of the parameter memory lies in `param_rows` rows of
+    `param_row_bytes`, each with the parameters of the lanes of one cycle, or a beat if that is
+    longer; `param_row_bits` numbers the rows.
+    """
 
     def __init__(self, config: CoreConfig) -> None:
         self.config = config
@@ -185,4 +202,11 @@ class CoreLayout:
         self.acc_index_bits = _log2(self.acc_depth)
         self.param_index_bits = _log2(self.param_depth)
         self.beat_bytes = config.data_bits // 8
+        self.granule_bytes = min(self.out_bytes, self.beat_bytes)
+        self.requant_lanes = config.requant_lanes or self.granule_bytes
+        self.param_row_bytes = max(
+            self.beat_bytes, min(self.requant_lanes, config.block) * PARAM_LANE_BYTES
+        )
+        self.param_rows = self.param_bytes // self.param_row_bytes
+        self.param_row_bits = _log2(self.param_depth * self.param_rows)
         self.macs_per_cycle = config.batch * config.block * config.block

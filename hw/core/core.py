@@ -347,6 +347,7 @@ class _Parts:
                 depth=getattr(layout, f"{memory.name.lower()}_depth"),
                 beat_bytes=layout.beat_bytes,
                 reads=TAPS if memory is Memory.INP else 1,
+                parts=layout.param_rows if memory is Memory.PARAM else 1,
             )
             for memory in SCRATCHPADS
         }

@@ -48,7 +48,7 @@ class Wait(IntEnum):
 
 def granule_bytes(config: CoreConfig) -> int:
     """Bytes that the store stage hands over at once: a beat, or an OUT element if smaller."""
-    return min(config.layout.out_bytes, config.layout.beat_bytes)
+    return config.layout.granule_bytes
 
 
 class InsnWord(data.Struct):

@@ -24,6 +24,7 @@ def memory_geometry(config: CoreConfig, memory: Memory) -> Geometry:
         element_bytes=element_bytes(config, memory),
         depth=getattr(layout, f"{name}_depth"),
         beat_bytes=layout.beat_bytes,
+        parts=layout.param_rows if memory is Memory.PARAM else 1,
     )
 
 

@@ -33,8 +33,8 @@ class ScratchpadSink(wiring.Component):
     beat
         `data` is for this memory; `position`, `left`, `head` as in `beat_row_layout`.
     pad
-        There is a pad element `pad_element`, filled with the low 8 bits of `pad_value`;
-        `pad_taken` when it is written in this cycle.
+        There is a pad element `pad_element`, filled with the low 8 bits of `pad_value`, a part per
+        cycle; `pad_taken` when the last part is written in this cycle.
     write
         To the memory.
     """
@@ -57,7 +57,6 @@ class ScratchpadSink(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.pad_taken.eq(self.pad & ~self.beat)
         if self._geometry.wide:
             self._write_wide(m)
         else:
@@ -68,7 +67,17 @@ class ScratchpadSink(wiring.Component):
         return self.pad_value[:BYTE_BITS].replicate(self._geometry.beat_bytes)
 
     def _write_wide(self, m: Module) -> None:
-        lane_bits = self._geometry.lane_bits
+        lane_bits, parts = self._geometry.lane_bits, self._geometry.parts
+        lanes = self._geometry.lanes // parts
+        pads: Value = self.pad.replicate(lanes)
+        pads_part = self.pad & ~self.beat
+        m.d.comb += self.pad_taken.eq(pads_part)
+        if parts > 1:
+            part = Signal(range(parts))
+            with m.If(pads_part):
+                m.d.sync += part.eq(part + 1)
+            m.d.comb += self.pad_taken.eq(pads_part & (part == parts - 1))
+            pads = pads << (part * lanes)
         with m.If(self.beat):
             m.d.comb += [
                 self.write.mask.eq(1 << self.position[:lane_bits]),
@@ -77,7 +86,7 @@ class ScratchpadSink(wiring.Component):
             ]
         with m.Else():
             m.d.comb += [
-                self.write.mask.eq(self.pad.replicate(self._geometry.lanes)),
+                self.write.mask.eq(pads),
                 self.write.row.eq(self.pad_element),
                 self.write.data.eq(self._pad_beat()),
             ]
@@ -86,6 +95,7 @@ class ScratchpadSink(wiring.Component):
         """Rotates the beat: its element i goes to lane (i + position) mod lanes."""
         geometry = self._geometry
         lanes = geometry.lanes
+        m.d.comb += self.pad_taken.eq(self.pad & ~self.beat)
         wanted = Signal(lanes)
         turn = Signal(geometry.lane_bits)
         m.d.comb += turn.eq(self.position[: geometry.lane_bits])

@@ -65,7 +65,9 @@ class StoreStage(wiring.Component):
                 "load_command": Out(stream.Signature(LoadCommand)),
                 "load_done": In(stream.Signature(Ticket)),
                 "param_read": Out(
-                    ReadPort(address_bits=layout.param_index_bits, data_bits=8 * layout.param_bytes)
+                    ReadPort(
+                        address_bits=layout.param_row_bits, data_bits=8 * layout.param_row_bytes
+                    )
                 ),
                 "store_command": Out(stream.Signature(StoreCommand)),
                 "store_data": Out(stream.Signature(8 * granule_bytes(config))),

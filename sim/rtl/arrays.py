@@ -68,4 +68,6 @@ def _parts(arrays: Mapping[str, Bytes], name: str, elements: Bytes) -> list[tupl
     rows = elements.shape[0] // count
     if kind == "lane":
         return [(found[lane], elements[lane::count]) for lane in range(count)]
-    return [(found[bank], elements[bank * rows : (bank + 1) * rows]) for bank in range(count)]
+    parts = [(found[bank], elements[bank * rows : (bank + 1) * rows]) for bank in range(count)]
+    # An element may lie in several rows of its memory.
+    return [(array, window.reshape(array.shape)) for array, window in parts]

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from amaranth.hdl import Elaboratable, Module
+from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
 from amaranth.lib.memory import Memory, WritePort
 from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator, SimulatorContext
@@ -81,6 +81,7 @@ class _Top(Elaboratable):
 
     def __init__(self, config: CoreConfig, params: Params) -> None:
         self.stage, self.acc = StoreStage(config), AccMemory(config)
+        self.row_bits = config.layout.param_row_bits - config.layout.param_index_bits
         self.memories = [
             Memory(
                 shape=8 * PARAM_LANE_BYTES,
@@ -95,12 +96,18 @@ class _Top(Elaboratable):
         m = Module()
         m.submodules.stage, m.submodules.acc = self.stage, self.acc
         port = self.stage.param_read
+        words: list[Value] = []
         connect(m, self.stage.acc_read, self.acc.store)
         for lane, memory in enumerate(self.memories):
             m.submodules[f"memory_{lane}"] = memory
             read = memory.read_port()
-            m.d.comb += [read.en.eq(port.en), read.addr.eq(port.address)]
-            m.d.comb += port.data.word_select(lane, 8 * PARAM_LANE_BYTES).eq(read.data)
+            m.d.comb += [read.en.eq(port.en), read.addr.eq(port.address[self.row_bits :])]
+            words.append(read.data)
+        # Of the entry, the row that was asked for.
+        row = Signal(self.row_bits)
+        with m.If(port.en):
+            m.d.sync += row.eq(port.address[: self.row_bits])
+        m.d.comb += port.data.eq(Cat(words).word_select(row, len(port.data)))
         return m
 
 

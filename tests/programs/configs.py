@@ -40,5 +40,6 @@ CONFIGS: dict[str, CoreConfig] = {
         queue_depth=8,
         token_capacity=15,
         burst_beats=256,
+        requant_lanes=2,
     ),
 }
