@@ -50,6 +50,40 @@ def test_wide_elements_are_filled_beat_by_beat(element: int, beat: int) -> None:
     simulate(part, bench)
 
 
+@pytest.mark.parametrize("parts", [2, 4])
+def test_parts_of_an_element_are_read_one_by_one(parts: int) -> None:
+    part = Scratchpad(element_bytes=128, depth=4, beat_bytes=8, parts=parts)
+    lanes = 16 // parts
+
+    async def bench(ctx: Any) -> None:
+        for lane in range(16):
+            await write(ctx, part, mask=1 << lane, row=2, data=lane + 1)
+        for number in range(parts):
+            mask = (1 << lanes) - 1 << number * lanes
+            await write(ctx, part, mask=mask, row=3, data=number + 0x70)
+        for number in range(parts):
+            wanted = sum(number * lanes + k + 1 << 64 * k for k in range(lanes))
+            assert await read(ctx, part, 2 * parts + number) == wanted
+            wanted = sum(number + 0x70 << 64 * k for k in range(lanes))
+            assert await read(ctx, part, 3 * parts + number) == wanted
+            assert await read(ctx, part, number) == 0
+
+    simulate(part, bench)
+
+
+def test_a_pad_between_the_beats_of_an_element_leaves_it_alone() -> None:
+    part = Scratchpad(element_bytes=64, depth=8, beat_bytes=8)
+
+    async def bench(ctx: Any) -> None:
+        for lane in range(8):
+            await write(ctx, part, mask=1 << lane, row=5, data=lane + 1)
+            await write(ctx, part, mask=0xFF, row=lane % 4, data=0x55)
+        assert await read(ctx, part, 5) == sum(lane + 1 << 64 * lane for lane in range(8))
+        assert await read(ctx, part, 3) == sum(0x55 << 64 * lane for lane in range(8))
+
+    simulate(part, bench)
+
+
 @pytest.mark.parametrize("beat", [8, 16])
 def test_narrow_elements_land_in_two_rows_at_once(beat: int) -> None:
     part = Scratchpad(element_bytes=4, depth=32, beat_bytes=beat)

@@ -24,6 +24,9 @@ CONFIGS = {
     "2x8": small_config(block=8, batch=2),
     "16, 128-bit bus": replace(WIDE, data_bits=128),
     "4x4, 128-bit bus": replace(small_config(block=4, batch=4), data_bits=128),
+    "16, 4 lanes": replace(WIDE, requant_lanes=4),
+    "16, 1 lane, 256-bit bus": replace(WIDE, requant_lanes=1, data_bits=256),
+    "2x8, 2 lanes": replace(small_config(block=8, batch=2), requant_lanes=2),
 }
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -70,6 +73,17 @@ def test_one_granule_per_cycle(form: dict[str, Any], config: CoreConfig) -> None
     count = len(trace.data) // granule_bytes(config)
     gaps = trace.granules[-1] - trace.granules[0] + 1 - count
     assert gaps <= 2
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4])
+def test_a_lane_per_cycle(lanes: int) -> None:
+    """Fewer lanes than a granule has bytes cost the requantised form cycles, and no other."""
+    config = replace(WIDE, requant_lanes=lanes)
+    for form, slower in (("low bytes", 1), ("per element", 8 // lanes), ("32-bit", 1)):
+        program = [Store(sram_base=0, x_size=4, y_size=3, **FORMS[form])]
+        trace = StoreBench(config).run(program)
+        span = trace.granules[-1] - trace.granules[0]
+        assert span == slower * (len(trace.granules) - 1), form
 
 
 NOTHING = [Store(x_size=0, y_size=3), Store(x_size=3, y_size=0), Load(memory=Memory.PARAM)]

@@ -22,6 +22,27 @@ def test_the_default_is_the_published_configuration() -> None:
     assert (layout.wgt_index_bits, layout.acc_index_bits) == (10, 11)
 
 
+LANES: list[tuple[dict[str, Any], int, tuple[int, int]]] = [
+    ({}, 8, (2, 128)),
+    ({"requant_lanes": 4}, 4, (4, 64)),
+    ({"requant_lanes": 1}, 1, (16, 16)),
+    ({"requant_lanes": 1, "data_bits": 256}, 1, (8, 32)),
+    ({"data_bits": 128}, 16, (1, 256)),
+    ({"data_bits": 512}, 16, (1, 256)),
+    ({"block": 4}, 4, (1, 64)),
+    ({"block": 4, "batch": 4}, 8, (1, 64)),
+]
+
+
+@pytest.mark.parametrize(("values", "lanes", "rows"), LANES)
+def test_the_requantiser_has_as_many_lanes_as_the_bus_has_bytes(
+    values: dict[str, Any], lanes: int, rows: tuple[int, int]
+) -> None:
+    layout = CoreConfig(acc_buffer=32 << 10, uop_buffer=4 << 10, **values).layout
+    assert layout.requant_lanes == lanes
+    assert (layout.param_rows, layout.param_row_bytes) == rows
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"batch": 3}, "batch must be 1, 2 or 4, got 3"),
     ({"block": 12}, "block must be 4, 8, 16 or 32, got 12"),
@@ -37,6 +58,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"burst_beats": 512}, "burst_beats must be 2**n, 1..256, got 512"),
     ({"burst_beats": 256, "data_bits": 256}, "256 x 32 bytes = 8192 bytes"),
     ({"acc_banks": 3}, "acc_banks must be 1, 2 or 4 banks, got 3"),
+    ({"requant_lanes": 3}, "requant_lanes must be one of [1, 2, 4, 8] or 0 for the most, got 3"),
+    ({"requant_lanes": 16}, "got 16; the store stage hands over 8 bytes per cycle"),
+    ({"requant_lanes": 8, "block": 4}, "[1, 2, 4] or 0 for the most, got 8"),
+    ({"requant_lanes": -1}, "got -1"),
     ({"wgt_buffer": 1024}, "wgt_buffer 1024 bytes holds 4 elements of 256 bytes, needs 8"),
     ({"inp_buffer": 2 << 20}, "inp_buffer holds 131072 elements, the 16-bit sram_base reaches"),
 ]
@@ -69,6 +94,7 @@ def test_an_instruction_that_does_not_fit_is_refused(values: dict[str, Any], rea
 
 def test_the_digest_names_the_architecture_only() -> None:
     digest = CoreConfig().digest
+    assert CoreConfig(requant_lanes=4).digest == digest
     assert CoreConfig(data_bits=128, burst_beats=64, acc_banks=2, outstanding=4).digest == digest
     changes: tuple[dict[str, Any], ...] = (
         {"block": 8},
