@@ -1,4 +1,4 @@
-"""Counts what a core takes on an FPGA, as yosys maps it: multipliers, memory blocks, LUTs, registers.
+"""Counts what a core takes on an FPGA, as yosys maps it: multipliers, memory blocks, LUTs.
 
     python benchmarks/area.py --target pynq-z1 [--body plain] [--lanes 4] [--json area.json]
 
@@ -123,7 +123,7 @@ def _children(text: str, modules: dict[str, str]) -> Counter[str]:
 
 
 def _groups(modules: dict[str, str]) -> list[list[str]]:
-    """Modules to be mapped together: long ones alone, others with their neighbours below the core."""
+    """Modules to be mapped together: long ones alone, others with what is near them."""
     groups: dict[str, list[str]] = {}
     for name, text in modules.items():
         place = ".".join(name.split(".")[:3])
@@ -174,7 +174,10 @@ def _run_yosys(source: str, family: Family) -> dict[str, dict[str, int]]:
         # This yosys sees files below the working folder only, by relative names.
         folder = Path(name)
         (folder / "parts.v").write_text(source)
-        script = f"read_verilog parts.v; {family.command} -top area_of_parts; tee -q -o stat.json stat -json"
+        script = (
+            f"read_verilog parts.v; {family.command} -top area_of_parts;"
+            " tee -q -o stat.json stat -json"
+        )
         command = [sys.executable, "-c", _CALL, "-q", "-p", script]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
