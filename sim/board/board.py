@@ -1,5 +1,6 @@
 """The simulated board: logic, physical memory, and processors' caches between them."""
 
+import threading
 import time
 
 import numpy as np
@@ -40,6 +41,14 @@ class Region(CachedMemory):
     def close(self) -> None:
         self._board.release(self)
 
+    def flush(self, offset: int, nbytes: int) -> None:
+        with self._board.lock:
+            super().flush(offset, nbytes)
+
+    def invalidate(self, offset: int, nbytes: int) -> None:
+        with self._board.lock:
+            super().invalidate(offset, nbytes)
+
 
 class _Window:
     """The register port as the processor reaches it; time passes when `status` is read."""
@@ -49,15 +58,17 @@ class _Window:
 
     def read(self, offset: int) -> int:
         self._check(offset)
-        if offset == STATUS:
-            self._board.pass_time()
-        return self._board.logic.read(offset)
+        with self._board.lock:
+            if offset == STATUS:
+                self._board.pass_time()
+            return self._board.logic.read(offset)
 
     def write(self, offset: int, value: int) -> None:
         self._check(offset)
-        if offset == CONTROL:
-            self._board.evict()
-        self._board.logic.write(offset, value)
+        with self._board.lock:
+            if offset == CONTROL:
+                self._board.evict()
+            self._board.logic.write(offset, value)
 
     def _check(self, offset: int) -> None:
         if offset % 4 or not 0 <= offset < 1 << ADDRESS_BITS:
@@ -96,24 +107,26 @@ class SimulatedBoard:
     ----------
     logic : Logic
         The core; owned by the caller.
-    memory_bytes : int
-        Physical memory for devices, from `base` on.
-    base : int
-        Its first physical address.
+    dram : Dram or None
+        Physical memory for devices; 16 MiB at `DRAM_BASE` when None.
     line_bytes : int
         Cache line of the processor: 32 on the Cortex-A9, 64 on the A53.
     seed : int or None
         Draws evictions; None for none.
     interrupt : bool
         Whether the core's interrupt reaches the processor.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+        Held in every access; `pass_time` may be called from other threads.
     """
 
     def __init__(
         self,
         logic: Logic,
         *,
-        memory_bytes: int = DRAM_BYTES,
-        base: int = DRAM_BASE,
+        dram: Dram | None = None,
         line_bytes: int = 32,
         seed: int | None = None,
         interrupt: bool = False,
@@ -121,10 +134,11 @@ class SimulatedBoard:
         self.name = "simulated board"
         self.logic = logic
         self.line_bytes = line_bytes
-        self.dram = Dram.filled(base, memory_bytes, 0x5A)
+        self.dram = dram or Dram.filled(DRAM_BASE, DRAM_BYTES, 0x5A)
         self.registers: RegisterWindow = _Window(self)
         self.interrupt: Interrupt | None = _Line(self) if interrupt else None
         self.regions: list[Region] = []
+        self.lock = threading.RLock()
         self._seed = seed
         logic.attach(self.dram)
 
@@ -164,9 +178,10 @@ class SimulatedBoard:
 
     def pass_time(self) -> None:
         """Let the core run on a little, and the cache do what caches do meanwhile."""
-        self.evict()
-        self.logic.advance()
-        self.evict()
+        with self.lock:
+            self.evict()
+            self.logic.advance()
+            self.evict()
 
     def close(self) -> None:
         """Nothing to give back."""
