@@ -13,7 +13,7 @@ from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 from vitral.program import Outcome
 from vitral.runtime.checks import check_inputs, check_output_names, check_timeout
-from vitral.runtime.device import Device, open_device
+from vitral.runtime.device import Device, execute, load_image, open_device
 from vitral.runtime.module import CpuStep, Module, Segment, TensorInfo
 from vitral.runtime.packing import pack_tensor, packed_bytes, unpack_tensor
 from vitral.runtime.profile import LayerProfile, cpu_profile, layer_marks, segment_profile
@@ -36,8 +36,8 @@ class Session:
     module : Module or path
         What to run.
     device : str or Device
-        A name of `vitral.runtime.device.DEVICES`, or an open device, which the session then
-        owns.
+        A name of `vitral.runtime.device.DEVICES`, ``tcp://host:port`` of a server, or an open
+        device, which the session then owns.
     config : CoreConfig or None
         The core that the device has, when it is not the very one that the module was compiled
         for; it must mean the same (one digest).
@@ -77,15 +77,14 @@ class Session:
         core = config or self.module.config
         _check_digest(core, self.module, device if isinstance(device, str) else device.name)
         self.device = open_device(device, core, **options) if isinstance(device, str) else device
-        _check_digest(self.device.config, self.module, self.device.name)
         self._base = self._allocate()
         self._marks = {part.name: layer_marks(part, self.module) for part in self.module.segments}
 
     def _allocate(self) -> int:
-        if not self.module.segments:
-            return 0
+        """The arena's address; a device that cannot have it is closed."""
         try:
-            return self.device.allocate(self.module.arena_bytes)
+            _check_digest(self.device.config, self.module, self.device.name)
+            return self.device.allocate(self.module.arena_bytes) if self.module.segments else 0
         except DeviceError:
             self.device.close()
             raise
@@ -149,14 +148,15 @@ class Session:
     def _run_segment(self, segment: Segment, values: Values) -> None:
         self._make_ready()
         config = self.module.config
-        for tensor in segment.inputs:
-            self.device.write(tensor.offset, pack_tensor(values[tensor.name], tensor, config))
+        inputs = [
+            (tensor.offset, pack_tensor(values[tensor.name], tensor, config))
+            for tensor in segment.inputs
+        ]
         start = time.perf_counter()
-        outcome = self._launch(segment)
+        outcome, results = self._launch(segment, inputs)
         seconds = time.perf_counter() - start
         self._outcomes.append(outcome)
-        for tensor in segment.outputs:
-            packed = self.device.read(tensor.offset, packed_bytes(tensor, config))
+        for tensor, packed in zip(segment.outputs, results, strict=True):
             values[tensor.name] = unpack_tensor(packed, tensor, config)
         self._profile += segment_profile(
             segment,
@@ -167,26 +167,32 @@ class Session:
             seconds,
         )
 
-    def _launch(self, segment: Segment) -> Outcome:
+    def _launch(
+        self, segment: Segment, inputs: list[tuple[int, npt.NDArray]]
+    ) -> tuple[Outcome, list[npt.NDArray[np.uint8]]]:
+        outputs = [
+            (tensor.offset, packed_bytes(tensor, self.module.config)) for tensor in segment.outputs
+        ]
         launch = segment.launch(self._base, self.module.arena_bytes)
         marks = self._marks[segment.name][:-1]  # the last layer ends with the program
         self._needs_reset = True
         try:
-            outcome = self.device.run(launch, timeout=self.timeout, marks=marks)
+            outcome, results = execute(
+                self.device, launch, inputs, outputs, timeout=self.timeout, marks=marks
+            )
             outcome.raise_for_status()
         except DeviceError as error:
             error.args = (f"{segment.name}: {error.args[0]}", *error.args[1:])
             raise
         self._needs_reset = False
-        return outcome
+        return outcome, results
 
     def _make_ready(self) -> None:
         if self._needs_reset:
             self.device.reset()
             self._loaded, self._needs_reset = False, False
         if not self._loaded:
-            for offset, chunk in self.module.image.items():
-                self.device.write(offset, chunk)
+            load_image(self.device, self.module.image)
             self._loaded = True
 
     def close(self) -> None:

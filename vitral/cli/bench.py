@@ -2,9 +2,14 @@
 
 import argparse
 
-from vitral.cli.options import add_json_option, add_memory_options, memory_model, positive
+from vitral.cli.options import (
+    add_json_option,
+    add_memory_options,
+    device,
+    memory_model,
+    positive,
+)
 from vitral.cli.output import print_table, write_json
-from vitral.runtime.device import device_names
 
 __all__ = ["add_parsers"]
 
@@ -21,7 +26,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="c1 ... c11, c2-c11: each of them, or a network of vitral.zoo, such as"
         " resnet18; sim: speed of the simulators",
     )
-    parser.add_argument("--device", choices=device_names(), default="tsim")
+    parser.add_argument("--device", type=device, metavar="NAME", default="tsim")
     parser.add_argument("--target", metavar="NAME", default="sim", help="core to measure")
     parser.add_argument(
         "--repeat", type=positive, default=1, metavar="N", help="runs of each layer"

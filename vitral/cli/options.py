@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from vitral.program import MemoryModel
+from vitral.runtime.device import REMOTE, device_names
 from vitral.targets import TARGETS
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "add_json_option",
     "add_memory_options",
     "compile_options",
+    "device",
     "memory_model",
     "positive",
     "shape",
@@ -31,6 +33,14 @@ def natural(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError(f"must be at least 0, got {text}")
     return value
+
+
+def device(text: str) -> str:
+    """A device by name, or ``tcp://host:port``."""
+    if text not in device_names() and not text.startswith(REMOTE):
+        names = ", ".join(device_names())
+        raise argparse.ArgumentTypeError(f"no device {text!r}; known: {names}, {REMOTE}host:port")
+    return text
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...] | int]:

@@ -16,13 +16,14 @@ from vitral.cli.options import (
     add_compile_options,
     add_json_option,
     add_memory_options,
+    device,
     memory_model,
 )
 from vitral.cli.output import print_table, write_compact_json, write_json
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 from vitral.report import trace_events, write_gtkwave
-from vitral.runtime.device import device_names
+from vitral.runtime.device import REMOTE
 from vitral.runtime.profile import LayerProfile
 from vitral.runtime.session import Session
 
@@ -34,7 +35,7 @@ Arrays = dict[str, npt.NDArray]
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("run", help="run a model or module on a device")
     parser.add_argument("model", metavar="MODEL", help="an ONNX or TFLite model, or a module")
-    parser.add_argument("--device", choices=device_names(), default="fsim")
+    parser.add_argument("--device", type=device, metavar="NAME", default="fsim")
     parser.add_argument(
         "--input", metavar="FILE.npz", required=True, help="arrays by the inputs' names"
     )
@@ -91,6 +92,8 @@ def device_options(
     args: argparse.Namespace, config: CoreConfig
 ) -> tuple[CoreConfig, dict[str, Any]]:
     """The device's core and options; devices take those that mean something to them."""
+    if args.data_width and args.device.startswith(REMOTE):
+        raise DeviceError(f"--data-width is for devices here; {args.device} has the server's core")
     if args.data_width:
         config = replace(config, data_bits=args.data_width)
     if args.device == "tsim":
