@@ -102,14 +102,15 @@ class Layers(Writer):
         bias: bool = True,
         per_channel: bool = False,
         keep_dims: bool = False,
+        scale: float | None = None,
     ) -> Tensor:
         """FULLY_CONNECTED over the last axis, or over all but the first where that has rank 4."""
         inner = int(np.prod(x.shape[1:])) if len(x.shape) == 4 else x.shape[-1]
         args = self._weights(x, (outputs, inner), 0, outputs, bias, per_channel)
         rows = int(np.prod(x.shape)) // inner
         shape = (*x.shape[:-1], outputs) if keep_dims else (rows, outputs)
-        scale = x.scale * self._weight_scale(x) * np.sqrt(inner)
-        y = self.tensor(shape, scale, self._zero())
+        spread = x.scale * self._weight_scale(x) * 73 * np.sqrt(inner)
+        y = self.tensor(shape, spread if scale is None else scale, self._zero())
         self.operator(
             "FULLY_CONNECTED",
             [x, *args],
@@ -208,7 +209,30 @@ class Layers(Writer):
     ) -> Tensor:
         """An element-wise operator of one argument."""
         y = self.tensor(x.shape, scale, zero)
-        self.operator(name, [x], [y], options, version=1 if name in ("HARD_SWISH", "RELU_N1_TO_1") else 2, **fields)
+        self.operator(
+            name,
+            [x],
+            [y],
+            options,
+            version=1 if name in ("HARD_SWISH", "RELU_N1_TO_1") else 2,
+            **fields,
+        )
+        return y
+
+    def moved(
+        self,
+        name: str,
+        x: Tensor,
+        shape: Sequence[int],
+        *arguments: Sequence[int],
+        options: str = "",
+        version: int = 2,
+        **fields: Any,
+    ) -> Tensor:
+        """An operator that moves elements by constant lists of int32."""
+        y = self.tensor(shape, x.scale, x.zero)
+        lists = [self.constant(np.array(values, np.int32)) for values in arguments]
+        self.operator(name, [x, *lists], [y], options, version=version, **fields)
         return y
 
     def concat(self, parts: Sequence[Tensor], axis: int) -> Tensor:

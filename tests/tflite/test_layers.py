@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from litert.compare import assert_same_bytes
 from litert.layers import Layers
@@ -131,13 +130,3 @@ def test_functions_of_two_tensors_on_all_pairs_of_codes(name: str, scales: tuple
 
 def _multiplies_on_accelerator(module: Module) -> bool:
     return not any(step.macs for step in module.steps if isinstance(step, CpuStep))
-
-
-def test_ties_tell_the_kernels_apart():
-    from litert.interpreter import run_litert
-
-    m = Layers(seed=10)
-    model = m.model(ties(m, m.input((1, 16, 16, 6), 0.02, 3)))
-    x = np.random.default_rng(0).integers(-128, 128, (1, 16, 16, 6)).astype(np.int8)
-    (reference,), (xnnpack,) = (run_litert(model, [x], k) for k in ("reference", "xnnpack"))
-    assert (reference != xnnpack).any()

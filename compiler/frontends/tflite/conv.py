@@ -172,14 +172,10 @@ def _bounds(low: float | None, high: float | None) -> Bounds:
 
 
 def _multipliers(scope: Scope, y: Quant) -> npt.NDArray[np.float64]:
-    """xs · ws / ys in float64; dense layers with one scale take xs · ws in float32 first."""
+    """xs · ws / ys in float64."""
     x, w = scope.quant(0), scope.tensor(1).quant
     assert w is not None
-    if scope.node.op == "FULLY_CONNECTED" and w.axis is None:
-        product = (x.scales * w.scales).astype(np.float64)
-    else:
-        product = x.scales.astype(np.float64) * w.scales.astype(np.float64)
-    return product / y.scales.astype(np.float64)
+    return x.scales.astype(np.float64) * w.scales.astype(np.float64) / np.float64(y.tensor_scale)
 
 
 OPERATORS = {

@@ -2,7 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from vitral.compiler.frontends.tflite import conv, edges, elementwise, pool, shape, softmax, unary
+from vitral.compiler.frontends.tflite import (
+    conv,
+    edges,
+    elementwise,
+    pool,
+    regions,
+    shape,
+    softmax,
+    unary,
+)
 from vitral.compiler.frontends.tflite.builder import Builder, Value
 from vitral.compiler.frontends.tflite.file import read_bytes
 from vitral.compiler.frontends.tflite.model import Model, Node, TensorRecord, load_model
@@ -17,6 +26,7 @@ OPERATORS: dict[str, Callable[[Scope], Value | tuple[Value, ...]]] = {
     **elementwise.OPERATORS,
     **pool.OPERATORS,
     **edges.OPERATORS,
+    **regions.OPERATORS,
     **shape.OPERATORS,
     **softmax.OPERATORS,
     **unary.OPERATORS,
@@ -42,6 +52,9 @@ def import_tflite(
     values = _inputs(model, builder, shapes or {})
     for node in model.nodes:
         _import_node(model, node, values, builder, rounding)
+    repeated = [i for i in model.outputs if model.outputs.count(i) > 1]
+    if repeated:
+        raise CompileError(f"output {model.tensors[repeated[0]].name!r}: needs to be listed once")
     outputs = {model.tensors[i].name: _output(model, i, values, builder) for i in model.outputs}
     return builder.finish(outputs, _edges(model))
 

@@ -23,7 +23,7 @@ Float64 = npt.NDArray[np.float64]
 Real = Callable[[Float64], Float64]
 
 
-def _table(scope: Scope, codes: Int64, steps: Float64 | None = None) -> Value:
+def _table(scope: Scope, codes: Int64, steps: npt.NDArray | None = None) -> Value:
     """`codes` of all 256 codes, clamped to int8; `steps` are the real results in units of y."""
     value = scope.value(0)
     op = Table(
@@ -31,7 +31,7 @@ def _table(scope: Scope, codes: Int64, steps: Float64 | None = None) -> Value:
         inputs=(value.name,),
         output=scope.like(value),
         table=np.clip(codes, -128, 127).astype(np.int8),
-        steps=steps,
+        steps=None if steps is None else steps.astype(np.float64),
     )
     return scope.emit_like(value, op)
 
