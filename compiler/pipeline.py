@@ -67,6 +67,7 @@ def compile(
     memory: int | None = None,
     host_layout: str = "auto",
     tflite_rounding: TfliteRounding = "reference",
+    cpu: str = "auto",
     progress: Progress | None = None,
 ) -> Module:
     """Compile a quantized ONNX or TFLite model.
@@ -93,6 +94,9 @@ def compile(
     tflite_rounding : "reference", "double", "single" or "xnnpack"
         Whose bytes a TFLite model gives: those of LiteRT's reference kernels, of kernels that round
         twice everywhere, of builds with TFLITE_SINGLE_ROUNDING, or of its XNNPACK delegate.
+    cpu : "auto" or "numpy"
+        What runs float operators: onnxruntime those that have no form in numpy here ("auto"), or
+        numpy alone, which refuses them by name.
     progress : callable, optional
         Told in a few words what is done next.
 
@@ -106,7 +110,7 @@ def compile(
     tell = progress or (lambda text: None)
     config = _config(target)
     tell("reading the model")
-    graph = import_model(model, shapes, tflite_rounding)
+    graph = import_model(model, shapes, tflite_rounding, cpu)
     tell("lowering")
     lowered = lower(graph, io=io)
     module = assemble(lowered, config, tell, host_layout)
@@ -121,12 +125,17 @@ def compile(
 
 
 def import_model(
-    model: Source, shapes: Shapes | None = None, tflite_rounding: TfliteRounding = "reference"
+    model: Source,
+    shapes: Shapes | None = None,
+    tflite_rounding: TfliteRounding = "reference",
+    cpu: str = "auto",
 ) -> Graph:
     """The graph of an ONNX or TFLite model; arguments as of `compile`."""
+    if cpu not in ("auto", "numpy"):
+        raise CompileError(f"cpu must be 'auto' or 'numpy', got {cpu!r}")
     if is_tflite(model):
         return import_tflite(model, shapes, tflite_rounding)
-    return import_onnx(model, shapes)
+    return import_onnx(model, shapes, cpu)
 
 
 def lower(graph: Graph, *, io: Io = "float") -> Graph:

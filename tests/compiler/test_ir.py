@@ -117,7 +117,7 @@ WRONG = [
     (made(Concat, "a", "b", axis=0), [t(2), t(2, dtype="uint8")], "differ in axis 0 only"),
     (made(Reshape, shape=(5,)), [t(2, 3)], "needs 6 elements"),
     (made(Transpose, perm=(0, 0)), [t(2, 3)], "needs a permutation of 2 axes"),
-    (made(FloatOp, function="add", shape=(1,)), [t(1)], "needs float32, got int8"),
+    (made(FloatOp, function="add", shape=(1,)), [t(1)], "needs float32 or wide integers, got int8"),
     (
         made(Binary, "a", "b", function="add", a_quant=INT8, b_quant=INT8, y_quant=INT8),
         [t(2, 3), t(4)],

@@ -8,6 +8,7 @@ import onnxruntime
 import oracle
 import pytest
 from cases import ModelBuilder
+from onnx.reference import ReferenceEvaluator
 from plans import run_model
 
 from vitral.errors import CompileError
@@ -75,7 +76,7 @@ def test_bytes_of_the_oracle(mode: str, coordinates: str, target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("coordinates", MODES)
 def test_the_oracle_means_the_operator_of_onnxruntime(coordinates: str, target: str) -> None:
-    attributes = {"coordinate_transformation_mode": coordinates}
+    attributes: dict[str, Any] = {"coordinate_transformation_mode": coordinates}
     model, feeds = resize("linear", TARGETS[target], quantized=False, **attributes)
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
@@ -146,8 +147,8 @@ def test_depth_and_space(op: str, mode: str, quantized: bool) -> None:
     model = b.model({"x": (np.int8, shape)}, {"y": (np.int8, tuple("nchw"))})
     got = run_model(model, {"x": x})["y"]
     np.testing.assert_array_equal(got, oracle.evaluate(model, {"x": x})["y"])
-    evaluator = onnx.reference.ReferenceEvaluator(model)
-    np.testing.assert_array_equal(got, evaluator.run(None, {"x": x})[0])
+    results: Any = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(got, results[0])
 
 
 @pytest.mark.parametrize(

@@ -156,12 +156,12 @@ def test_a_damaged_module(command: str, damage: str, files: Path, capsys: Captur
 def unsupported() -> onnx.ModelProto:
     b = ModelBuilder()
     x = b.dequantize("x", "x_real", 0.5, np.array(0, np.int8))
-    b.quantize(b.node("Det", [x], "det"), "y", 0.5, np.array(0, np.int8))
+    b.quantize(b.node("RandomNormalLike", [x], "det"), "y", 0.5, np.array(0, np.int8))
     return b.model({"x": (np.int8, (1, 2, 2))}, {"y": (np.int8, (1,))})
 
 
 MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
-    "operator": (lambda: unsupported().SerializeToString(), "'det_Det' (Det)"),
+    "operator": (lambda: unsupported().SerializeToString(), "'det_RandomNormalLike' (RandomNormalLike)"),
     "scale": (lambda: refused_forms()["scale zero"].SerializeToString(), "node 'y_Quant"),
     "NaN": (lambda: refused_forms()["scale NaN"].SerializeToString(), "node 'y_Quant"),
     "empty": (lambda: b"", "model.onnx: "),

@@ -87,6 +87,28 @@ def _reduce_mean(node: Node, args: Sequence[Value | None]) -> Value:
     return _mean(node, x, normal, keep=bool(node.get("keepdims", 1)))
 
 
+def _arg_max(node: Node, args: Sequence[Value | None]) -> Value:
+    return _extreme(node, materialise(_operand(node, args)))
+
+
+def _arg_min(node: Node, args: Sequence[Value | None]) -> Value:
+    return _extreme(node, -materialise(_operand(node, args)).astype(np.float64))
+
+
+def _extreme(node: Node, x: Array) -> Array:
+    """Index of the first (or last) largest element of each line."""
+    axis, keep = node.get("axis", 0), bool(node.get("keepdims", 1))
+    is_largest = x == x.max(axis=axis, keepdims=True)
+    places = np.arange(x.shape[axis]).reshape(
+        [-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    )
+    if node.get("select_last_index", 0):
+        return np.where(is_largest, places, -1).max(axis=axis, keepdims=keep).astype(np.int64)
+    return (
+        np.where(is_largest, places, x.shape[axis]).min(axis=axis, keepdims=keep).astype(np.int64)
+    )
+
+
 def _mean(node: Node, x: Value, axes: tuple[int, ...], *, keep: bool) -> Value:
     if not isinstance(x, Dequantized):
         values = materialise(x).astype(np.float64)
@@ -125,6 +147,8 @@ OPERATORS = {
     ("", "AveragePool"): _average_pool,
     ("", "GlobalAveragePool"): _global_average_pool,
     ("", "ReduceMean"): _reduce_mean,
+    ("", "ArgMax"): _arg_max,
+    ("", "ArgMin"): _arg_min,
     ("com.microsoft", "QLinearAveragePool"): _qlinear_average_pool,
     ("com.microsoft", "QLinearGlobalAveragePool"): _qlinear_global_average_pool,
 }

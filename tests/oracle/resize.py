@@ -45,7 +45,9 @@ def _resize(node: Node, args: Sequence[Value | None]) -> Value:
         unit *= denominator
     if not isinstance(x, Dequantized):
         return total.astype(np.float32)
-    return Averaged(total=total, count=np.array(unit), scale=x.tensor_scale(node.where))
+    return Averaged(
+        total=total.astype(np.int64), count=np.array(unit), scale=x.tensor_scale(node.where)
+    )
 
 
 def _nearest(node: Node, data: Array, places: list[list[Fraction]]) -> Array:

@@ -8,7 +8,7 @@ from onnx.reference import ReferenceEvaluator
 
 from vitral.compiler.frontends.onnx.model import Node
 
-__all__ = ["constant_node", "fold_node"]
+__all__ = ["constant_node", "fold_node", "node_proto"]
 
 _SCALARS = {"value_float": np.float32, "value_int": np.int64}
 
@@ -36,14 +36,20 @@ def fold_node(node: Node, arrays: list[npt.NDArray | None]) -> npt.NDArray:
         raise node.fail(f"cannot be computed from its constants: {error}") from None
 
 
-def _evaluated(node: Node, arrays: list[npt.NDArray | None]) -> npt.NDArray:
-    names = ["" if array is None else f"x{i}" for i, array in enumerate(arrays)]
-    feeds = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
-    proto = helper.make_node(node.op, names, [f"y{i}" for i in range(len(node.outputs))])
+def node_proto(node: Node, inputs: list[str], outputs: list[str]) -> onnx.NodeProto:
+    """The node with other names for its tensors."""
+    proto = helper.make_node(node.op, inputs, outputs)
     for name, value in node.attributes.items():
         if isinstance(value, np.ndarray):
             value = onnx.numpy_helper.from_array(value)
         proto.attribute.append(helper.make_attribute(name, value))
+    return proto
+
+
+def _evaluated(node: Node, arrays: list[npt.NDArray | None]) -> npt.NDArray:
+    names = ["" if array is None else f"x{i}" for i, array in enumerate(arrays)]
+    feeds = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
+    proto = node_proto(node, names, [f"y{i}" for i in range(len(node.outputs))])
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), None)
         for name, array in feeds.items()

@@ -6,12 +6,14 @@ import numpy as np
 
 from vitral.compiler.frontends.onnx import (
     activations,
+    cast,
     conv,
     elementwise,
     matmul,
     normalize,
     pool,
     qdq,
+    reduce,
     regions,
     resize,
     shape,
@@ -19,6 +21,7 @@ from vitral.compiler.frontends.onnx import (
 )
 from vitral.compiler.frontends.onnx.builder import Builder
 from vitral.compiler.frontends.onnx.fold import constant_node, fold_node
+from vitral.compiler.frontends.onnx.islands import island
 from vitral.compiler.frontends.onnx.model import Model, Node, Source, load_model
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.shapes import bind_shapes
@@ -35,6 +38,8 @@ OPERATORS: dict[tuple[str, str], Callable[[Scope], Symbol | tuple[Symbol, ...]]]
     **matmul.OPERATORS,
     **normalize.OPERATORS,
     **pool.OPERATORS,
+    **reduce.OPERATORS,
+    **cast.OPERATORS,
     **activations.OPERATORS,
     **elementwise.OPERATORS,
     **shape.OPERATORS,
@@ -46,10 +51,15 @@ OPERATORS: dict[tuple[str, str], Callable[[Scope], Symbol | tuple[Symbol, ...]]]
 _KEEP_CODES = ("Identity", "Dropout", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze")
 
 
-def import_onnx(source: Source, shapes: Mapping[str, Sequence[int] | int] | None = None) -> Graph:
+def import_onnx(
+    source: Source,
+    shapes: Mapping[str, Sequence[int] | int] | None = None,
+    cpu: str = "auto",
+) -> Graph:
     """The graph of a model given as path, bytes or protobuf.
 
-    `shapes` binds symbolic dimensions: input name to its whole shape, or symbol to its size.
+    `shapes` binds symbolic dimensions: input name to its whole shape, or symbol to its size. Float
+    operators without a form in numpy run in onnxruntime, unless `cpu` is "numpy".
 
     Raises CompileError, in one line naming node and tensor, for whatever the compiler refuses.
     """
@@ -60,7 +70,7 @@ def import_onnx(source: Source, shapes: Mapping[str, Sequence[int] | int] | None
     for given, dims in bind_shapes(model.inputs, shapes or {}):
         symbols[given.name] = builder.input(given.name, TensorType(dims, given.dtype))
     for node in model.nodes:
-        _import_node(model, node, symbols, builder)
+        _import_node(model, node, symbols, builder, cpu)
     missing = next((name for name in model.outputs if name not in symbols), None)
     if missing is not None:
         node = next(node for node in model.nodes if missing in node.outputs)
@@ -68,7 +78,9 @@ def import_onnx(source: Source, shapes: Mapping[str, Sequence[int] | int] | None
     return builder.finish({name: symbols[name] for name in model.outputs})
 
 
-def _import_node(model: Model, node: Node, symbols: dict[str, Symbol], builder: Builder) -> None:
+def _import_node(
+    model: Model, node: Node, symbols: dict[str, Symbol], builder: Builder, cpu: str
+) -> None:
     if node.domain == "" and node.op == "Constant":
         symbols[node.outputs[0]] = Const(array=constant_node(node))
         return
@@ -79,10 +91,8 @@ def _import_node(model: Model, node: Node, symbols: dict[str, Symbol], builder: 
         return
     operator = OPERATORS.get((node.domain, node.op))
     if operator is None:
-        raise node.fail(
-            f"operator {node.domain or 'ai.onnx'}::{node.op} is not supported;"
-            f" tensor {node.outputs[0]!r} needs it"
-        )
+        symbols.update(zip(node.outputs, island(scope, numpy_only=cpu == "numpy"), strict=False))
+        return
     found = operator(scope)
     results = found if isinstance(found, tuple) else (found,)
     symbols.update(zip(node.outputs, results, strict=False))

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from vitral.compiler.frontends.onnx.bias import bias_steps
 from vitral.compiler.frontends.onnx.conv import check_weights, product_scales
-from vitral.compiler.frontends.onnx.elementwise import float_binary
+from vitral.compiler.frontends.onnx.elementwise import combined
 from vitral.compiler.frontends.onnx.params import (
     integer_input,
     quantized_input,
@@ -160,7 +160,7 @@ def _operand(scope: Scope, symbol: Symbol) -> tuple[Tensor, Quant]:
     return symbol.tensor, symbol.quant
 
 
-def _float_matmul(scope: Scope, a: Tensor, b: Tensor) -> Tensor:
+def _float_matmul(scope: Scope, a: Tensor, b: Tensor, output: str | None = None) -> Tensor:
     try:
         shape = np.matmul(_nothing(a.shape), _nothing(b.shape)).shape
     except ValueError:
@@ -168,7 +168,7 @@ def _float_matmul(scope: Scope, a: Tensor, b: Tensor) -> Tensor:
             f"needs equal inner sizes, got {list(a.shape)} and {list(b.shape)}"
         ) from None
     macs = int(np.prod(shape, dtype=np.int64)) * a.shape[-1]
-    return scope.float_op("matmul", (a, b), shape, macs=macs)
+    return scope.float_op("matmul", (a, b), shape, macs=macs, output=output)
 
 
 def _nothing(shape: tuple[int, ...]) -> npt.NDArray:
@@ -176,30 +176,39 @@ def _nothing(shape: tuple[int, ...]) -> npt.NDArray:
     return np.broadcast_to(np.int8(0), shape)
 
 
-def _float_gemm(scope: Scope) -> Tensor:
-    alpha, beta = scope.number("alpha", 1.0), scope.number("beta", 1.0)
-    plain = alpha == 1.0 and beta == 1.0
-    if not plain or scope.integer("transA", 0) or not isinstance(scope.need(1), Const | ConstReal):
-        raise scope.fail("needs quantized inputs for alpha, beta, transA or computed weights")
-    a, weight = scope.real(scope.need(0)), scope.array(1)
-    assert weight is not None
-    if len(a.shape) != 2 or weight.ndim != 2:
-        raise scope.fail(f"needs matrices, got shapes {list(a.shape)} and {list(weight.shape)}")
-    matrix = weight.T if scope.integer("transB", 0) else weight
-    b = scope.builder.constant(f"{scope.node.name}.weight", np.array(matrix, np.float32))
-    if scope.given(2) is None:
-        return _float_matmul(scope, a, b)
-    shape = (a.shape[0], matrix.shape[1])
-    if a.shape[1] != matrix.shape[0]:
-        raise scope.fail(f"needs equal inner sizes, got {list(a.shape)} and {list(matrix.shape)}")
-    product = scope.float_op(
-        "matmul",
-        (a, b),
-        shape,
-        output=scope.builder.unique(f"{scope.output}.product"),
-        macs=int(np.prod(shape)) * a.shape[1],
-    )
-    return float_binary(scope, "add", product, scope.real(scope.need(2)))
+def _float_gemm(scope: Scope) -> Symbol:
+    """alpha · A · B + beta · C, each factor of 1 left out."""
+    alpha, beta = (np.float32(scope.number(name, 1.0)) for name in ("alpha", "beta"))
+    a, b = (_turned(scope, i, flag) for i, flag in ((0, "transA"), (1, "transB")))
+    if len(a.shape) != 2 or len(b.shape) != 2:
+        raise scope.fail(f"needs matrices, got shapes {list(a.shape)} and {list(b.shape)}")
+    bias = scope.given(2) if beta else None
+    output = scope.output if alpha == 1 and bias is None else _part(scope, "product")
+    result: Symbol = _float_matmul(scope, a, b, output)
+    if alpha != 1:
+        output = scope.output if bias is None else _part(scope, "scaled")
+        result = combined(scope, "mul", result, Const(array=np.array(alpha)), output)
+    if bias is None:
+        return result
+    if beta != 1:
+        bias = combined(scope, "mul", bias, Const(array=np.array(beta)), _part(scope, "bias"))
+    return combined(scope, "add", result, bias, scope.output)
+
+
+def _turned(scope: Scope, index: int, flag: str) -> Tensor:
+    """A real matrix, transposed if the attribute says so; constants at compile time."""
+    symbol = scope.need(index)
+    if not scope.integer(flag, 0):
+        return scope.real(symbol)
+    if isinstance(symbol, Const | ConstReal):
+        array = symbol.array if isinstance(symbol, Const) else symbol.real()
+        return scope.real(Const(array=np.ascontiguousarray(array.T)))
+    tensor = scope.real(symbol)
+    return scope.transpose(tensor, tuple(range(len(tensor.shape)))[::-1])
+
+
+def _part(scope: Scope, what: str) -> str:
+    return scope.builder.unique(f"{scope.output}.{what}")
 
 
 OPERATORS = {

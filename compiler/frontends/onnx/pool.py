@@ -1,4 +1,4 @@
-"""MaxPool, AveragePool, GlobalAveragePool, ReduceMean over space, and their QLinear forms."""
+"""MaxPool, AveragePool, GlobalAveragePool and their QLinear forms."""
 
 from dataclasses import replace
 
@@ -76,23 +76,6 @@ def _qlinear_global_average_pool(scope: Scope) -> Symbol:
     _refuse_channels_last(scope)
     x = quantized_input(scope, 0)
     return _rounded(scope, _average(scope, x, _whole(scope, x), False), x)
-
-
-def _reduce_mean(scope: Scope) -> Symbol:
-    """Over all spatial axes: a global average, with or without the reduced axes."""
-    x = scope.need(0)
-    rank = len(x.shape)
-    axes = scope.integers(1) if scope.given(1) is not None else scope.integer_list("axes")
-    normal = sorted(a % rank for a in axes or range(rank))
-    if rank not in (3, 4) or normal != list(range(2, rank)):
-        raise scope.fail(f"needs the mean over all spatial axes, got axes {axes} of rank {rank}")
-    result = _average(scope, x, _whole(scope, x), False)
-    if scope.integer("keepdims", 1):
-        return result
-    if isinstance(result, Pending):
-        return replace(result, shape=x.shape[:2])
-    assert isinstance(result, Tensor)
-    return scope.reshape(result, x.shape[:2])
 
 
 def _rounded(scope: Scope, pending: Symbol, x: Symbol) -> Symbol:
@@ -174,7 +157,6 @@ OPERATORS = {
     ("", "MaxPool"): _max_pool,
     ("", "AveragePool"): _average_pool,
     ("", "GlobalAveragePool"): _global_average_pool,
-    ("", "ReduceMean"): _reduce_mean,
     ("com.microsoft", "QLinearAveragePool"): _qlinear_average_pool,
     ("com.microsoft", "QLinearGlobalAveragePool"): _qlinear_global_average_pool,
 }

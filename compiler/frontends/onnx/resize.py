@@ -155,8 +155,7 @@ def _linear(
     if not changed:
         return picked(scope, {})
     taps = [_taps(axes[number], source) for number in changed]
-    indices, weights = (tuple(part[i] for part in taps) for i in range(2))
-    denominator = math.prod(part[2] for part in taps)
+    denominator = math.prod(unit for _, _, unit in taps)
     shape = tuple(axis.length for axis in axes)
     if not isinstance(x, Real) or x.quant is None:
         tensor = scope.real(x)
@@ -176,8 +175,8 @@ def _linear(
         y_quant=None,
         x_quant=x.quant,
         axes=tuple(changed),
-        indices=indices,
-        weights=weights,
+        indices=tuple(index for index, _, _ in taps),
+        weights=tuple(weight for _, weight, _ in taps),
         denominator=denominator,
     )
     return scope.pending(op)
