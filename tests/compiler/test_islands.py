@@ -79,6 +79,33 @@ def test_all_results_of_a_node() -> None:
     np.testing.assert_array_equal(got["y1"], want[1])
 
 
+def test_a_known_operator_goes_there_with_what_its_function_does_not_take() -> None:
+    """A resizing with antialias, and the indices of a maximum."""
+    nothing, sizes = np.zeros(0, np.float32), np.array([2, 2, 2], np.int64)
+    model = floats("Resize", [nothing, nothing, sizes], mode="linear", antialias=1)
+    got = run_model(model, {"x": X})["y0"]
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    np.testing.assert_allclose(got, np.asarray(session.run(None, {"x": X})[0]), atol=1e-6)
+    model = floats("MaxPool", outputs=2, kernel_shape=[2])
+    got = run_model(model, {"x": X})
+    np.testing.assert_array_equal(got["y0"], np.maximum(X[..., :-1], X[..., 1:]))
+    np.testing.assert_array_equal(X.reshape(-1)[got["y1"]], got["y0"])
+
+
+def test_a_second_result_of_codes_is_refused() -> None:
+    b = ModelBuilder(opset=13)
+    b.node("MaxPool", ["x"], "y", kernel_shape=[2, 2])
+    model = b.model({"x": (np.int8, (1, 2, 4, 4))}, {"y": (np.int8, (1, 2, 3, 3))})
+    model.graph.node[0].output.append("where")
+    model.graph.output.append(
+        onnx.helper.make_tensor_value_info("where", onnx.TensorProto.INT64, (1, 2, 3, 3))
+    )
+    with pytest.raises(CompileError, match=r"^node 'y_MaxPool'[^\n]*'where' is a second result"):
+        import_onnx(model)
+
+
 def test_numpy_alone_refuses_it_by_name() -> None:
     model = floats("Sin")
     with pytest.raises(

@@ -117,7 +117,9 @@ def _places(node: Node, size: int, length: int, ratio: Fraction) -> list[Fractio
     if mode == "tf_half_pixel_for_nn":
         return middles
     if mode == "align_corners":
-        return [Fraction(i * (size - 1), max(length - 1, 1)) for i in range(length)]
+        # The length that scales ask for, which need not be whole, as in ONNX's own node tests.
+        last = ratio * size - 1 if length > 1 else Fraction(1)
+        return [i * (size - 1) / last for i in range(length)]
     if mode == "half_pixel_symmetric":
         offset = Fraction(size, 2) * (1 - length / (ratio * size))
         return [offset + m - half for m in middles]

@@ -79,7 +79,10 @@ def _space_to_depth(node: Node, args: Sequence[Value | None]) -> Value:
 
     def move(data: Array) -> Array:
         phases = [data[:, :, i::block, j::block] for i in range(block) for j in range(block)]
-        return np.concatenate(phases, axis=1)
+        if node.get("mode", "DCR") == "DCR":
+            return np.concatenate(phases, axis=1)
+        n, c, h, w = phases[0].shape
+        return np.stack(phases, axis=2).reshape(n, c * len(phases), h, w)
 
     return _moved(node, x, move)
 

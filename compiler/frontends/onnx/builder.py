@@ -61,6 +61,17 @@ class Builder:
         self._types[op.output] = type_
         return Tensor(name=op.output, type=type_)
 
+    def checkpoint(self) -> int:
+        """Where `rewind` may go back to."""
+        return len(self._ops)
+
+    def rewind(self, checkpoint: int) -> None:
+        """Take back all operators since then; constants stay and are dead."""
+        for op in self._ops[checkpoint:]:
+            del self._types[op.output]
+        del self._ops[checkpoint:]
+        self._made = {k: v for k, v in self._made.items() if v[1].name in self._types}
+
     def type_of(self, op: Op) -> TensorType:
         """Type of an operator's result; CompileError when its arguments do not fit."""
         return infer(op, [self._types[name] for name in op.inputs])

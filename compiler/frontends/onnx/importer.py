@@ -1,6 +1,6 @@
 """Import of a quantized ONNX model, in QDQ or QOperator form, as a graph of the IR."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from vitral.compiler.frontends.onnx import (
 )
 from vitral.compiler.frontends.onnx.builder import Builder
 from vitral.compiler.frontends.onnx.fold import constant_node, fold_node
-from vitral.compiler.frontends.onnx.islands import island
+from vitral.compiler.frontends.onnx.islands import is_float, island
 from vitral.compiler.frontends.onnx.model import Model, Node, Source, load_model
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.shapes import bind_shapes
@@ -71,10 +71,6 @@ def import_onnx(
         symbols[given.name] = builder.input(given.name, TensorType(dims, given.dtype))
     for node in model.nodes:
         _import_node(model, node, symbols, builder, cpu)
-    missing = next((name for name in model.outputs if name not in symbols), None)
-    if missing is not None:
-        node = next(node for node in model.nodes if missing in node.outputs)
-        raise node.fail(f"tensor {missing!r} is a second result, which is not supported")
     return builder.finish({name: symbols[name] for name in model.outputs})
 
 
@@ -87,15 +83,40 @@ def _import_node(
     scope = Scope(node=node, args=_arguments(model, node, symbols), builder=builder)
     folded = _folded(scope)
     if folded is not None:
+        _check_results(node, 1, model.read)
         symbols[node.outputs[0]] = folded
         return
+    results = _results(scope, model.read, cpu)
+    symbols.update(zip(node.outputs, results, strict=False))
+
+
+def _results(scope: Scope, read: Collection[str], cpu: str) -> tuple[Symbol, ...]:
+    """What the node's import function gives; in a float island, also what it does not take."""
+    node, numpy_only = scope.node, cpu == "numpy"
     operator = OPERATORS.get((node.domain, node.op))
     if operator is None:
-        symbols.update(zip(node.outputs, island(scope, numpy_only=cpu == "numpy"), strict=False))
-        return
-    found = operator(scope)
-    results = found if isinstance(found, tuple) else (found,)
-    symbols.update(zip(node.outputs, results, strict=False))
+        return island(scope, numpy_only=numpy_only)
+    start = scope.builder.checkpoint()
+    try:
+        found = operator(scope)
+        results = found if isinstance(found, tuple) else (found,)
+        _check_results(node, len(results), read)
+        return results
+    except CompileError:
+        if not is_float(scope):
+            raise
+        scope.builder.rewind(start)
+        try:
+            return island(scope, numpy_only=numpy_only)
+        except CompileError:
+            pass
+        raise
+
+
+def _check_results(node: Node, count: int, read: Collection[str]) -> None:
+    unknown = [name for name in node.outputs[count:] if name in read]
+    if unknown:
+        raise node.fail(f"tensor {unknown[0]!r} is a second result, which is not supported")
 
 
 def _arguments(
@@ -107,8 +128,6 @@ def _arguments(
                 f"needs int8, uint8, int32 or float32 as tensor {name!r},"
                 f" got {model.unreadable[name]}"
             )
-        if name and name not in symbols:
-            raise node.fail(f"tensor {name!r} is a second result, which is not supported")
     return tuple(symbols[name] if name else None for name in node.inputs)
 
 

@@ -1,7 +1,8 @@
 """Operators on real numbers that this compiler knows nothing about: run by onnxruntime.
 
 Each becomes a model of one node, which the CPU hands to onnxruntime. Its integer inputs (axes,
-shapes) are constants of that model; shapes of results come from ONNX's shape inference.
+shapes) and short lists of numbers are constants of that model; shapes of results come from ONNX's
+shape inference.
 """
 
 import base64
@@ -18,11 +19,12 @@ from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import Const, Symbol, Tensor
 from vitral.runtime.cpu import OPERATORS as CPU_OPERATORS
 
-__all__ = ["island", "island_operators"]
+__all__ = ["is_float", "island", "island_operators"]
 
 _RESULTS = ("float32", "int32", "int64", "bool")
 _EXCLUDED = ("Random", "Sequence", "String", "Optional", "Bernoulli", "Multinomial", "Split")
 _OLDEST_IR = 8
+_SHORT = 64
 
 
 @lru_cache(maxsize=1)
@@ -42,6 +44,13 @@ def island_operators() -> frozenset[str]:
             for a in schema.attributes.values()
         )
     )
+
+
+def is_float(scope: Scope) -> bool:
+    """Whether all inputs are float tensors and constants, so that no byte is promised."""
+    tensors = [a for a in scope.args if isinstance(a, Tensor)]
+    others = [a for a in scope.args if a is not None and not isinstance(a, Tensor | Const)]
+    return bool(tensors) and not others and all(t.type.dtype == "float32" for t in tensors)
 
 
 def island(scope: Scope, *, numpy_only: bool) -> tuple[Symbol, ...]:
@@ -97,7 +106,7 @@ def _model(scope: Scope) -> tuple[onnx.ModelProto, tuple[Tensor, ...]]:
     for number, symbol in enumerate(scope.args):
         name = "" if symbol is None else f"x{number}"
         names.append(name)
-        if isinstance(symbol, Const) and symbol.array.dtype != np.float32:
+        if isinstance(symbol, Const) and _goes_inside(symbol.array):
             constants.append(numpy_helper.from_array(symbol.array, name))
         elif symbol is not None:
             tensor = scope.builder.tensor(symbol, node.name)
@@ -117,6 +126,11 @@ def _model(scope: Scope) -> tuple[onnx.ModelProto, tuple[Tensor, ...]]:
     except Exception as error:
         raise scope.fail(f"does not fit its inputs: {error}") from None
     return inferred, tuple(tensors)
+
+
+def _goes_inside(array: np.ndarray) -> bool:
+    """Integers and short lists of numbers, which may decide shapes; weights stay outside."""
+    return array.dtype != np.float32 or array.size <= _SHORT
 
 
 def _try_out(model: onnx.ModelProto, tensors: list[Tensor]) -> None:

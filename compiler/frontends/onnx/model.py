@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,11 @@ class Model:
     unreadable: Mapping[str, str]
     inputs: tuple[ModelInput, ...]
     outputs: tuple[str, ...]
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """Tensors that a node reads or that the model gives."""
+        return frozenset(self.outputs).union(*(node.inputs for node in self.nodes))
 
 
 def load_model(source: Source) -> Model:

@@ -44,7 +44,8 @@ def _half_pixel(i: int, axis: _Axis) -> Fraction:
 
 
 def _align_corners(i: int, axis: _Axis) -> Fraction:
-    return Fraction(i * (axis.size - 1), axis.length - 1) if axis.length > 1 else Fraction(0)
+    """ONNX's node tests take the length before it is rounded down."""
+    return i * (axis.size - 1) / (axis.ratio * axis.size - 1) if axis.length > 1 else Fraction(0)
 
 
 def _half_pixel_symmetric(i: int, axis: _Axis) -> Fraction:

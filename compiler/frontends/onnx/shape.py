@@ -131,12 +131,13 @@ def _depth_to_space(scope: Scope) -> Symbol:
 
 def _space_to_depth(scope: Scope) -> Symbol:
     n, c, h, w = _image(scope)
-    block = scope.integer("blocksize", 0)
-    if block < 1 or h % block or w % block:
-        raise scope.fail(f"needs a blocksize that divides {h} and {w}, got {block}")
+    block, mode = scope.integer("blocksize", 0), scope.text("mode", "DCR")
+    if block < 1 or h % block or w % block or mode not in ("DCR", "CRD"):
+        raise scope.fail(f"needs a blocksize that divides {h} and {w}, got {block} and {mode!r}")
     split = (n, c, h // block, block, w // block, block)
     whole = (n, c * block * block, h // block, w // block)
-    return _rearranged(scope, split, (0, 3, 5, 1, 2, 4), whole)
+    perm = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
+    return _rearranged(scope, split, perm, whole)
 
 
 def _image(scope: Scope) -> tuple[int, int, int, int]:
