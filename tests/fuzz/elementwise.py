@@ -6,12 +6,14 @@ import numpy as np
 
 from fuzz.network import Network, Operand, Tensor, has_law
 
-__all__ = ["binary", "excite", "shifted", "unary"]
+__all__ = ["binary", "excite", "normalized", "shifted", "unary"]
 
 _UNARY = (
     *("copy", "copy", "Relu", "LeakyRelu", "Clip", "Sigmoid", "Tanh", "HardSigmoid"),
-    *("HardSwish", "SiLU", "PRelu", "Elu", "Neg", "Abs"),
+    *("HardSwish", "SiLU", "PRelu", "Elu", "Celu", "Softplus", "Softsign", "Mish", "Gelu"),
+    *("Neg", "Abs"),
 )
+_SINCE = {"HardSwish": 14, "Mish": 18, "Gelu": 20}
 _BOUNDED = {"Sigmoid": 0.3, "Tanh": 0.6, "HardSigmoid": 0.3}
 """Spread of results that do not grow with their input."""
 
@@ -22,11 +24,11 @@ def binary(net: Network, x: Tensor) -> Tensor:
     other = net.pick(*fitting)
     shape = _result_shape(other, x)
     assert shape is not None
-    op = net.pick("Add", "Add", "Sub", "Mul")
+    op = net.pick("Add", "Add", "Sub", "Mul", "Max", "Min")
     spread = x.spread * other.spread if op == "Mul" else x.spread + other.spread
     y = net.result(net.fresh("both"), shape, spread)
     a, b = net.pick((x, other), (other, x))
-    if op != "Sub" and net.chance():
+    if op in ("Add", "Mul") and net.chance():
         return net.fused(f"QLinear{op}", [Operand(net.triple(t)) for t in (a, b)], y)
     last = net.node(op, [net.real(a), net.real(b)])
     return net.rounded(net.activated(last, spread), y)
@@ -59,6 +61,28 @@ def unary(net: Network, x: Tensor) -> Tensor:
     if op == "copy" or net.chance(0.8):
         return net.rounded(last, net.result(name, x.shape, _BOUNDED.get(op, x.spread)))
     return net.rounded(last, net.like(x, name, x.shape))
+
+
+def normalized(net: Network, x: Tensor) -> Tensor:
+    """BatchNormalization, on its own or behind a 1x1 convolution without bias."""
+    last, channels = net.real(x), x.shape[1]
+    spread, unit = x.spread, 0.0
+    if net.chance():
+        codes = net.codes((channels, channels, *[1] * (len(x.shape) - 2)), np.int8)
+        w_scale = net.scale(0.01)
+        names = [net.constant("w", codes), net.builder.scale(net.helper("ws"), w_scale)]
+        last = net.node("Conv", [last, net.node("DequantizeLinear", names)])
+        spread *= 0.7 * channels**0.5
+        unit = float(x.scale * w_scale)
+    gain, bias, mean = (net.rng.normal(size=channels) for _ in range(3))
+    variance = net.rng.uniform(0.3, 2, channels)
+    parts = (0.6 + np.abs(gain), bias * spread / 2, mean * spread / 2, variance)
+    names = [net.constant("bn", part, np.float32) for part in parts]
+    last = net.node("BatchNormalization", [last, *names])
+    y = net.result(net.fresh("normal"), x.shape, spread * 1.5)
+    # folded into the convolution's bias, which is a whole number of units
+    net.slack[y.name] = 0.5 * unit * float((parts[0] / variance**0.5).max() / y.scale)
+    return net.rounded(net.activated(last, y.spread), y)
 
 
 def excite(net: Network, x: Tensor) -> Tensor:
@@ -98,7 +122,7 @@ def _function(net: Network, op: str, x: Tensor, source: str) -> str:
         one = net.chance()
         slope = net.constant("slope", slopes.reshape(-1)[:1] if one else slopes, np.float32)
         return net.node("PRelu", [source, slope])
-    alphas = {"LeakyRelu": 0.1, "HardSigmoid": 1 / 6, "Elu": 0.7}
+    alphas = {"LeakyRelu": 0.1, "HardSigmoid": 1 / 6, "Elu": 0.7, "Celu": 1.3}
     attributes = {"alpha": alphas[op]} if op in alphas and net.chance() else {}
     return net.node(op, [source], **attributes)
 
@@ -108,7 +132,7 @@ def _known(net: Network, op: str) -> bool:
     if op == "copy":
         return True
     name = {"SiLU": "Sigmoid"}.get(op, op)
-    return has_law(name) and (op != "HardSwish" or net.builder.opset >= 14)
+    return has_law(name) and net.builder.opset >= _SINCE.get(op, 0)
 
 
 def _result_shape(a: Tensor, b: Tensor) -> tuple[int, ...] | None:

@@ -24,8 +24,12 @@ _ON_IMAGES: tuple[tuple[Group, str], ...] = (
     (moves.pool, "MaxPool"),
     (moves.global_average, "GlobalAveragePool"),
     (elementwise.excite, "HardSigmoid"),
+    (elementwise.normalized, "BatchNormalization"),
 )
-_ON_2D: tuple[tuple[Group, str], ...] = ((moves.mean, "ReduceMean"),)
+_ON_2D: tuple[tuple[Group, str], ...] = (
+    (moves.mean, "ReduceMean"),
+    (moves.linear_resize, "Resize"),
+)
 _ON_ANYTHING: tuple[tuple[Group, str], ...] = (
     (products.dense, "Gemm"),
     (products.product, "MatMul"),

@@ -13,11 +13,14 @@ from onnx import helper, numpy_helper
 
 __all__ = ["Magnitudes"]
 
-_BOUNDED = ("Sigmoid", "HardSigmoid")
+_BOUNDED = ("Sigmoid", "HardSigmoid", "Softplus")
 """Functions that are not 0 at 0, where their magnitude must not be 0."""
-_GENTLE = (*("Relu", "Clip", "LeakyRelu", "PRelu", "Elu", "Tanh", "HardSwish", "Neg", "Abs"),)
-"""Functions that grow no faster than their argument (HardSwish: 1.5 times as fast)."""
-_AS_ADD = ("Add", "Sub")
+_GENTLE = (
+    *("Relu", "Clip", "LeakyRelu", "PRelu", "Elu", "Celu", "Tanh", "HardSwish", "Neg", "Abs"),
+    *("Softsign", "Mish", "Gelu"),
+)
+"""Functions that grow no faster than their argument (HardSwish: half as fast again)."""
+_AS_ADD = ("Add", "Sub", "Max", "Min")
 _LINEAR = (
     *("Conv", "ConvTranspose", "Gemm", "MatMul", "Mul", "MaxPool", "AveragePool"),
     *("GlobalAveragePool", "ReduceMean", "Concat", "Transpose", "Reshape", "Flatten", "Slice"),
@@ -64,6 +67,12 @@ class Magnitudes:
             self._know(node, "Identity", [self._operand(node.input[0])], 8)
         elif node.op_type in _AS_ADD:
             self._know(node, "Add", [self._operand(name) for name in node.input], 2)
+        elif node.op_type == "BatchNormalization":
+            x, gain, bias, mean = (self._operand(name) for name in node.input[:4])
+            below = f"{mean}.negative"
+            self.nodes.append(helper.make_node("Neg", [mean], [below]))
+            inputs = [x, gain, bias, below, node.input[4]]
+            self._know(node, "BatchNormalization", inputs, 8, node.attribute)
         elif node.op_type in _LINEAR:
             inputs = [self._operand(name) for name in node.input]
             self._know(node, node.op_type, inputs, self._sum_of(node), node.attribute)

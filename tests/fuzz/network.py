@@ -72,7 +72,7 @@ class Network:
         self.tensors: list[Tensor] = []
         self.others: dict[str, tuple[Any, tuple[int, ...]]] = {}
         self.slack: dict[str, float] = {}
-        self._qdq_only = qdq_only
+        self.qdq_only = qdq_only
         self._tensors = self._helpers = 0
 
     def fresh(self, stem: str) -> str:
@@ -169,7 +169,7 @@ class Network:
 
         A bias is given with its scale, which only the other form writes.
         """
-        if self._qdq_only:
+        if self.qdq_only:
             reals = [self.dequantized(o) for o in (*operands, *([] if bias is None else [bias]))]
             plain = "Gemm" if op == "QGemm" else op.removeprefix("QLinear")
             return self.rounded(self.node(plain, reals, **attributes), y)
