@@ -4,6 +4,7 @@ A processor that loads from a bridge without anything behind waits for ever, and
 that; so another process does it first.
 """
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,7 @@ def probe_word(path: Path, offset: int, seconds: float = PROBE_SECONDS) -> int:
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.kill()  # one that hangs in a load stays; do not wait for it
+        _leave(process)
         raise DeviceError(
             f"{path}: no answer at {offset:#x} within {seconds:g} seconds: nothing is behind this"
             " address; power-cycle the board, then configure the FPGA first"
@@ -46,3 +47,13 @@ def probe_word(path: Path, offset: int, seconds: float = PROBE_SECONDS) -> int:
         reason = errors.strip().splitlines()[-1:] or ["unknown"]
         raise DeviceError(f"{path}: cannot read at {offset:#x}: {reason[0]}")
     return int(output)
+
+
+def _leave(process: "subprocess.Popen[str]") -> None:
+    """End a process, and do not wait long for it: one that hangs in a load cannot end."""
+    process.kill()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1.0)
