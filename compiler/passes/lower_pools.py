@@ -97,11 +97,12 @@ def _weighted(
     """
     assert op.y_quant is not None
     zero = op.x_quant.tensor_zero
+    taps = int(np.prod(op.kernel))  # padding that is not counted holds the zero point's code
     ends = np.array([-128 - zero, 127 - zero], np.int64) * count
     sums = np.unique(np.concatenate([thresholds - 1, thresholds, ends]).clip(*ends))
     codes = low + np.searchsorted(thresholds, sums, side="right")
     core = None if op.thresholds is None else op.thresholds.core
-    if core is not None and np.array_equal(_codes(core, sums + zero * count, low, high), codes):
+    if core is not None and np.array_equal(_codes(core, sums + zero * taps, low, high), codes):
         return core
     limits = Limits(codes=codes, zero_point=op.y_quant.tensor_zero, low=low, high=high)
     found = find_weighted(sums, limits)
@@ -110,7 +111,7 @@ def _weighted(
     weight, scaling = found
     return Weighted(
         weight=weight,
-        bias=-zero * weight * count,
+        bias=-zero * weight * taps,
         mult=scaling.mult,
         shift=scaling.shift,
         zero_point=op.y_quant.tensor_zero,

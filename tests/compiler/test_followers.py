@@ -204,6 +204,16 @@ def test_an_average_with_one_count_is_part_of_the_program(
     assert [layer.macs for layer in layers] == [module.macs, 0]
 
 
+def test_padding_that_no_window_counts_adds_nothing() -> None:
+    """Width 3, kernel 3, stride 2, one pad on each side: both windows have two elements."""
+    pool = {"kernel_shape": [1, 3], "strides": [1, 2], "pads": [0, 1, 0, 1]}
+    model = average(0.11, -3, pool, (1, 5, 8, 3), (1, 6, 8, 2))
+    graph = check(model, (1, 5, 8, 3))
+    conv = accelerated(graph, AccelConv2d)[-1]
+    assert conv.pad_value != 0
+    assert len(programs(model)) == 1
+
+
 def test_an_average_whose_windows_count_differently_stays_on_the_cpu() -> None:
     pool = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
     graph = check(average(0.1, 0, pool, (1, 5, 8, 7), (1, 6, 8, 7)), (1, 5, 8, 7))
