@@ -74,6 +74,11 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         help="bind symbolic dimensions: an input's whole shape, or a symbol's size",
     )
     group.add_argument(
+        "--cpu",
+        choices=("auto", "numpy"),
+        help="what runs float operators: onnxruntime where numpy has no form, or numpy alone",
+    )
+    group.add_argument(
         "--io",
         choices=("float", "quantized"),
         help="inputs and outputs of the model's types (float), or without the edges' Q and DQ",
@@ -100,6 +105,7 @@ def compile_options(args: argparse.Namespace) -> dict[str, Any]:
         "io": args.io,
         "memory": args.memory,
         "tflite_rounding": args.tflite_rounding,
+        "cpu": args.cpu,
     }
     return {name: value for name, value in options.items() if value is not None}
 
