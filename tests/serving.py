@@ -28,6 +28,7 @@ __all__ = [
     "X",
     "GatedDevice",
     "answers",
+    "ask",
     "connect",
     "doubled",
     "enter_raw",
@@ -123,3 +124,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.002)
+
+
+def ask(
+    channel: Channel, kind: Kind, metadata: dict[str, Any], arrays: tuple[bytes, ...] = ()
+) -> Frame:
+    """The answer to a request."""
+    channel.send(kind, metadata, arrays)
+    return receive(channel)

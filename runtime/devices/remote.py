@@ -207,6 +207,9 @@ class RemoteDevice:
             self._learn(welcome)
         except BaseException as error:
             channel.close()
+            if isinstance(error, LinkError) and self._tls is None:
+                hint = f"; a server with TLS needs its certificate in {CA_VARIABLE}"
+                raise DeviceError(f"{_at(self.address, error)}{hint}") from None
             if isinstance(error, LinkError | ProtocolError):
                 raise _at(self.address, error) from None
             raise

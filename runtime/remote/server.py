@@ -83,8 +83,8 @@ class Server:
         self._pending: dict[Connection, None] = {}  # in the order of coming
         self._clients: dict[Connection, None] = {}
         self._stopped = threading.Event()
-        self._wake, self._woken = socket.socketpair()
         self._listener = _listen(host, port)
+        self._wake, self._woken = socket.socketpair()
         self.host, self.port = self._listener.getsockname()[:2]
 
     @property
