@@ -1,8 +1,9 @@
 """Instructions of the compute stage before their micro-ops have a place: `Call`, and its loops."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
+from vitral.compiler.codegen.changed import changed
 from vitral.compiler.schedule.geometry import Axis
 from vitral.compiler.schedule.steps import Step
 from vitral.compiler.schedule.tiling import ITER_MAX
@@ -32,7 +33,7 @@ class Call:
 
     def with_uops(self, base: int) -> Gemm | Window | Alu:
         """The instruction when the sequence lies at `base` of the UOP memory."""
-        return replace(self.insn, uop_bgn=base + self.begin, uop_end=base + self.end)
+        return changed(self.insn, uop_bgn=base + self.begin, uop_end=base + self.end)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def position_loops(step: Step, y: Axis, x: Axis) -> list[Loop]:
 def in_loops(insn: Insn, loops: list[Loop]) -> Insn:
     """The instruction with at most two loops, outermost first."""
     outer, inner = ([Loop(1), Loop(1), *loops])[-2:]
-    return replace(
+    return changed(
         insn,
         iter_out=outer.count,
         iter_in=inner.count,

@@ -11,8 +11,8 @@ can block either, whatever the depth of the queues.
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 
+from vitral.compiler.codegen.changed import changed
 from vitral.isa import Instruction, Load, Memory, Stage, Store, queue_of
 
 __all__ = ["NOP", "TokenStream"]
@@ -123,11 +123,11 @@ class TokenStream:
                 if held[channel] == self._capacity:
                     pops[channel].discard(pending[channel].popleft())
                     held[channel] -= 1
-                    result.append(replace(NOP[channel[1]], **{_pop_flag(channel): True}))
+                    result.append(changed(NOP[channel[1]], **{_pop_flag(channel): True}))
                 held[channel] += 1
                 flags[_push_flag(channel)] = True
             positions.append(len(result))
-            result.append(replace(insn, **flags) if flags else insn)
+            result.append(changed(insn, **flags) if flags else insn)
         return result, positions
 
 

@@ -4,37 +4,32 @@ A rough estimate ranks all candidates, a timeline of steps the best of these, an
 tried: their instructions go through the cycle model.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from vitral.compiler.schedule.cost import Estimator, least_cycles
-from vitral.compiler.schedule.geometry import Geometry, blocks_of
-from vitral.compiler.schedule.tiling import (
-    Buffers,
-    Tiling,
-    buffers_of,
-    input_chunk,
-    tiles_of,
-    weight_chunks,
-)
+import numpy as np
+
+from vitral.compiler.schedule.candidates import candidates
+from vitral.compiler.schedule.cost import least_cycles
+from vitral.compiler.schedule.geometry import Geometry
+from vitral.compiler.schedule.tiling import Buffers, Tiling, input_chunk, tiles_of, weight_chunks
 from vitral.compiler.schedule.timeline import timeline_cycles
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 
-__all__ = ["Trial", "choose_tiling", "first_good", "tilings"]
+__all__ = ["Trial", "choose_tiling", "first_good"]
 
 _Geometry = TypeVar("_Geometry", contravariant=True)
 Trial = Callable[[_Geometry, Tiling, Buffers, CoreConfig], int]
 """Cycles of a layer alone with a tiling."""
 
-_FINALISTS = 12
+_FINALISTS = 20
 _STEPS = 3000  # of all finalists: bounds the time of the search for layers of many tiles
 _TRIED = 3
 _TRIED_STEPS = 400
+_NEAR = 1.006  # only tilings whose timelines are so close to the best one's are tried
 _GOOD = 1.004  # a tiling so close to what no other can beat ends the search
-_MOST_ROWS = 6
-_MOST_COLUMN_SPLITS = 6
 
 
 def choose_tiling(
@@ -57,19 +52,16 @@ def choose_tiling(
 def _choose(
     geometry: Geometry, config: CoreConfig, trial: "Trial[Geometry]"
 ) -> tuple[Tiling, Buffers]:
-    found = list(tilings(geometry, config))
-    if not found:
+    found = candidates(geometry, config)
+    if found is None:
         raise CompileError(_too_large(geometry, config))
-    estimator = Estimator(geometry, config)
-    rough = [(estimator(*candidate).cycles, n) for n, candidate in enumerate(found)]
-    finalists = _within(_STEPS, geometry, [found[n] for _, n in sorted(rough)[:_FINALISTS]])
-    timed = [
-        (timeline_cycles(geometry, *candidate, config), n) for n, candidate in enumerate(finalists)
-    ]
-    ranked = [finalists[n] for _, n in sorted(timed)[:_TRIED]]
-    ranked = _within(_TRIED_STEPS, geometry, ranked)
+    best = np.argsort(found.cycles, kind="stable")[:_FINALISTS]
+    finalists = _within(_STEPS, geometry, [found[int(number)] for number in best])
+    timed = [timeline_cycles(geometry, *candidate, config) for candidate in finalists]
+    near = [n for n in range(len(finalists)) if timed[n] <= min(timed) * _NEAR]
+    near.sort(key=lambda n: timed[n])
     return first_good(
-        ranked,
+        _within(_TRIED_STEPS, geometry, [finalists[n] for n in near[:_TRIED]]),
         lambda candidate: trial(geometry, *candidate, config),
         least_cycles(geometry, config),
     )
@@ -104,64 +96,6 @@ def _within(
             kept.append(candidate)
             budget -= steps
     return kept
-
-
-def tilings(geometry: Geometry, config: CoreConfig) -> Iterator[tuple[Tiling, Buffers]]:
-    """Candidates that fit, with their buffers; whole kernels unless none of those does."""
-    for taps in _parts(geometry.y.kernel):
-        found = False
-        for candidate in _of_taps(geometry, config, taps):
-            found = True
-            yield candidate
-        if found:
-            return
-
-
-def _parts(count: int) -> list[int]:
-    """Lengths that cut `count` into 1, 2, 3, ... parts of about equal length, longest first."""
-    return sorted({blocks_of(count, parts) for parts in range(1, count + 1)}, reverse=True)
-
-
-def _of_taps(geometry: Geometry, config: CoreConfig, taps: int) -> Iterator[tuple[Tiling, Buffers]]:
-    most_outs = max(task.outs for task in geometry.tasks)
-    most_ins = max(task.ins for task in geometry.tasks)
-    for ins in _parts(most_ins):
-        for cols in _fitting_cols(geometry, config, ins, taps):
-            for outs in _parts(most_outs):
-                yield from _of_rows(geometry, config, (cols, outs, ins, taps), outs < most_outs)
-
-
-def _fitting_cols(geometry: Geometry, config: CoreConfig, ins: int, taps: int) -> list[int]:
-    """The widest tiles of one row whose input fits."""
-
-    def fits(cols: int) -> bool:
-        tiling = Tiling(rows=1, cols=cols, outs=1, ins=ins, taps=taps, outs_outer=False)
-        return buffers_of(geometry, tiling, config.layout) is not None
-
-    found: list[int] = []
-    for cols in _parts(geometry.x.out):
-        if len(found) < _MOST_COLUMN_SPLITS and fits(cols):
-            found.append(cols)
-    return found
-
-
-def _of_rows(
-    geometry: Geometry, config: CoreConfig, shape: tuple[int, int, int, int], partial: bool
-) -> Iterator[tuple[Tiling, Buffers]]:
-    """Tiles of the largest numbers of rows that fit."""
-    cols, outs, ins, taps = shape
-    count = 0
-    for rows in _parts(geometry.y.out):
-        for outs_outer in (False, True) if partial else (False,):
-            tiling = Tiling(
-                rows=rows, cols=cols, outs=outs, ins=ins, taps=taps, outs_outer=outs_outer
-            )
-            buffers = buffers_of(geometry, tiling, config.layout)
-            if buffers is not None:
-                count += not outs_outer
-                yield tiling, buffers
-        if count == _MOST_ROWS:
-            return
 
 
 def _too_large(geometry: Geometry, config: CoreConfig) -> str:

@@ -8,13 +8,16 @@ from vitral.config import CoreConfig, CoreLayout
 from vitral.isa import InstructionSet
 
 __all__ = [
+    "INPUT_SLOTS",
     "ITER_MAX",
+    "WEIGHT_SLOTS",
     "Buffers",
     "Ring",
     "Tiling",
     "buffers_of",
     "chunks_of",
     "input_chunk",
+    "longest",
     "span_of_rows",
     "tiles_of",
     "weight_chunks",
@@ -23,8 +26,8 @@ __all__ = [
 ITER_MAX = InstructionSet.of(CoreConfig()).gemm["iter_in"].range[1]
 """Largest count of a loop of an instruction."""
 
-_WEIGHT_SLOTS = 16  # when weights stream: enough to bridge the load of an input chunk
-_INPUT_SLOTS = 4
+WEIGHT_SLOTS = 16  # when weights stream: enough to bridge the load of an input chunk
+INPUT_SLOTS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ class Buffers:
 
 
 @lru_cache(maxsize=4096)
-def _longest(geometry: Geometry, vertical: bool, part: int, taps: int) -> int:
+def longest(geometry: Geometry, vertical: bool, part: int, taps: int) -> int:
     """Most positions that any tile loads along an axis."""
     axis = geometry.y if vertical else geometry.x
     step = axis.step(part, taps) if vertical else 1
@@ -80,8 +83,8 @@ def _longest(geometry: Geometry, vertical: bool, part: int, taps: int) -> int:
 
 def input_chunk(geometry: Geometry, tiling: Tiling) -> tuple[int, int]:
     """Rows and columns that are set aside for an input channel block of a tile."""
-    rows = _longest(geometry, True, tiling.rows, tiling.taps)
-    cols = _longest(geometry, False, tiling.cols, geometry.x.kernel)
+    rows = longest(geometry, True, tiling.rows, tiling.taps)
+    cols = longest(geometry, False, tiling.cols, geometry.x.kernel)
     return rows, cols
 
 
@@ -126,7 +129,7 @@ def _ring(size: int, slots: int, depth: int) -> Ring | None:
 def _input_ring(geometry: Geometry, tiling: Tiling, size: int, depth: int) -> Ring | None:
     chunks = chunks_of(geometry, tiling)
     distinct = tiles_of(geometry, tiling) * chunks * len(geometry.tasks)
-    wanted = 2 if distinct > _INPUT_SLOTS and chunks == 1 else _INPUT_SLOTS
+    wanted = 2 if distinct > INPUT_SLOTS and chunks == 1 else INPUT_SLOTS
     return _ring(size, max(2, min(distinct, wanted)), depth)
 
 
@@ -141,7 +144,7 @@ def _weight_ring(geometry: Geometry, tiling: Tiling, size: int, depth: int) -> R
         return Ring(size, everything, size)
     if tiling.outs_outer and tile <= room:
         return _ring(size, 2 * tile if 2 * tile <= room else room, depth)
-    slots = min(room, _WEIGHT_SLOTS)
+    slots = min(room, WEIGHT_SLOTS)
     even = [count for count in range(slots, 1, -1) if tile % count == 0]
     return _ring(size, even[0] if even else slots, depth)
 

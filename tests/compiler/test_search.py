@@ -1,5 +1,8 @@
 """The search for tilings: what it tries, when it stops, and what its trials measure."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 from convs import compile_layers, conv_layer
@@ -7,11 +10,12 @@ from convs import compile_layers, conv_layer
 from vitral.bench.layers import RESNET18
 from vitral.bench.workload import compile_layer, make_layer
 from vitral.compiler.cycles import layer_cycles, predict, predict_segment
-from vitral.compiler.schedule.cost import Estimator, least_cycles
+from vitral.compiler.schedule.candidates import candidates, parts
+from vitral.compiler.schedule.cost import least_cycles
 from vitral.compiler.schedule.geometry import Geometry
 from vitral.compiler.schedule.layer import ConvLayer
-from vitral.compiler.schedule.search import choose_tiling, first_good, tilings
-from vitral.compiler.schedule.tiling import Buffers, Tiling
+from vitral.compiler.schedule.search import choose_tiling, first_good
+from vitral.compiler.schedule.tiling import Buffers, Tiling, buffers_of
 from vitral.compiler.schedule.trial import trial_cycles
 from vitral.compiler.schedule.window_tiling import choose_window_tiling
 from vitral.compiler.schedule.windows import WindowGeometry
@@ -31,6 +35,34 @@ def _layer(name: str) -> ConvLayer:
     return conv_layer(np.random.default_rng(0), name=name, **LAYERS[name])
 
 
+def _all_of(geometry: Geometry) -> list[tuple[Tiling, Buffers]]:
+    found = candidates(geometry, CONFIG)
+    assert found is not None
+    return [found[number] for number in range(len(found))]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_candidates_are_the_largest_tiles_that_fit(name: str) -> None:
+    geometry = Geometry.of(_layer(name), CONFIG)
+    outs, ins = (max(getattr(task, n) for task in geometry.tasks) for n in ("outs", "ins"))
+
+    def buffers(tiling: Tiling) -> Buffers | None:
+        return buffers_of(geometry, tiling, CONFIG.layout)
+
+    expected = []
+    for of_ins in parts(ins):
+        shape = {"ins": of_ins, "taps": geometry.y.kernel}
+        flat = {"rows": 1, "outs": 1, "outs_outer": False}
+        widest = [n for n in parts(geometry.x.out) if buffers(Tiling(cols=n, **shape, **flat))]
+        for cols, of_outs in product(widest[:6], parts(outs)):
+            shape |= {"cols": cols, "outs": of_outs}
+            made = [Tiling(rows=rows, **shape, outs_outer=False) for rows in parts(geometry.y.out)]
+            for tiling in [tiling for tiling in made if buffers(tiling)][:6]:
+                orders = (False, True) if of_outs < outs else (False,)
+                expected += [replace(tiling, outs_outer=order) for order in orders]
+    assert _all_of(geometry) == [(tiling, buffers(tiling)) for tiling in expected]
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_trial_is_the_prediction_of_the_compiled_layer(name: str) -> None:
     layer = _layer(name)
@@ -44,7 +76,7 @@ def test_a_trial_is_the_prediction_of_the_compiled_layer(name: str) -> None:
 @pytest.mark.parametrize("name", LAYERS)
 def test_no_trial_beats_the_least_cycles(name: str) -> None:
     geometry = Geometry.of(_layer(name), CONFIG)
-    found = list(tilings(geometry, CONFIG))
+    found = _all_of(geometry)
     least = least_cycles(geometry, CONFIG)
     for tiling, buffers in found[:: max(1, len(found) // 6)]:
         assert trial_cycles(geometry, tiling, buffers, CONFIG) >= least
@@ -54,7 +86,9 @@ def test_no_trial_beats_the_least_cycles(name: str) -> None:
 def test_the_rough_estimate_is_of_the_right_size(name: str) -> None:
     geometry = Geometry.of(_layer(name), CONFIG)
     tiling, buffers = choose_tiling(geometry, CONFIG, name, trial_cycles)
-    estimated = Estimator(geometry, CONFIG)(tiling, buffers).cycles
+    found = candidates(geometry, CONFIG)
+    assert found is not None
+    estimated = found.cycles[_all_of(geometry).index((tiling, buffers))]
     assert estimated == pytest.approx(trial_cycles(geometry, tiling, buffers, CONFIG), rel=0.35)
 
 
@@ -80,15 +114,15 @@ def test_the_best_trial_wins() -> None:
 
 def test_a_tiling_that_nothing_can_beat_ends_the_search() -> None:
     geometry = Geometry.of(_layer("3x3"), CONFIG)
-    candidates = list(tilings(geometry, CONFIG))[:4]
+    tilings = _all_of(geometry)[:4]
     costs = [1100, 1003, 900, 800]
     tried: list[int] = []
 
     def trial(candidate: tuple[Tiling, Buffers]) -> int:
-        tried.append(candidates.index(candidate))
+        tried.append(tilings.index(candidate))
         return costs[tried[-1]]
 
-    assert first_good(candidates, trial, 1000) == candidates[1]
+    assert first_good(tilings, trial, 1000) == tilings[1]
     assert tried == [0, 1]
 
 
