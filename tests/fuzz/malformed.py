@@ -74,14 +74,14 @@ def _drop_constant(model: onnx.ModelProto, rng: Rng) -> None:
 def _wrong_type(model: onnx.ModelProto, rng: Rng) -> None:
     """A constant of another element type, its data left as they are or converted."""
     constant = _one(model.graph.initializer, rng)
+    array = _readable(constant)
     kinds = (TensorProto.FLOAT, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32)
     kinds += (TensorProto.INT64, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.STRING)
     kind = kinds[int(rng.integers(len(kinds)))]
-    if rng.random() < 0.5 or kind == TensorProto.STRING:
+    if array is None or rng.random() < 0.5 or kind == TensorProto.STRING:
         constant.data_type = kind
         return
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
-    array = numpy_helper.to_array(constant)
     constant.CopyFrom(numpy_helper.from_array(array.astype(dtype), constant.name))
 
 
@@ -96,9 +96,8 @@ def _wrong_shape(model: onnx.ModelProto, rng: Rng) -> None:
 def _wrong_rank(model: onnx.ModelProto, rng: Rng) -> None:
     """A constant with a dimension more, or flat; its data fit."""
     constant = _one(model.graph.initializer, rng)
-    try:
-        array = numpy_helper.to_array(constant)
-    except ValueError:
+    array = _readable(constant)
+    if array is None:
         return
     changed = array.reshape(-1) if rng.random() < 0.5 else array[None]
     constant.CopyFrom(numpy_helper.from_array(changed, constant.name))
@@ -110,9 +109,10 @@ def _wrong_value(model: onnx.ModelProto, rng: Rng) -> None:
     if not floats:
         return
     constant = _one(floats, rng)
-    array = numpy_helper.to_array(constant).copy()
-    if not array.size:
+    array = _readable(constant)
+    if array is None or not array.size:
         return
+    array = array.copy()
     values = (0, -1, np.nan, np.inf, 1e-45, 1e-30, 1e30, 3e38)
     array.reshape(-1)[int(rng.integers(array.size))] = values[int(rng.integers(len(values)))]
     constant.CopyFrom(numpy_helper.from_array(array, constant.name))
@@ -198,6 +198,14 @@ def _versions(model: onnx.ModelProto, rng: Rng) -> None:
         model.opset_import[0].version = _number(rng)
     elif model.opset_import:
         del model.opset_import[0]
+
+
+def _readable(constant: onnx.TensorProto) -> np.ndarray | None:
+    """Its array, unless it was broken before."""
+    try:
+        return numpy_helper.to_array(constant)
+    except ValueError:
+        return None
 
 
 def _number(rng: Rng) -> int:
