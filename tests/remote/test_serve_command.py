@@ -97,6 +97,8 @@ def test_bench_on_a_remote_device(capsys: pytest.CaptureFixture[str]) -> None:
         (("serve", "--tls-cert", "c.pem"), "give --tls-cert and --tls-key"),
         (("serve", "--tls-cert", "/no/c", "--tls-key", "/no/k"), "/no/c, /no/k: no certificate"),
         (("serve", "--secret-file", "/no/such"), "/no/such: cannot read the secret"),
+        (("serve", "--option", "x"), "must be like bitstream=core.bit, got 'x'"),
+        (("serve", "--option", "speed=3"), "device fsim has no option 'speed'; known: none"),
         (("serve", "--memory", "4096", "--device", "null"), "8192 bytes of device memory"),
         (("serve", "--run-seconds", "0", "--device", "null"), "run_seconds must be more than 0"),
         (("run", "m.vitral", "--device", "udp://h:1", "--input", "x"), "no device 'udp://h:1'"),

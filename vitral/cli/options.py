@@ -1,6 +1,7 @@
 """Arguments that several commands share."""
 
 import argparse
+import json
 from typing import Any
 
 from vitral.program import MemoryModel
@@ -9,6 +10,7 @@ from vitral.targets import TARGETS
 
 __all__ = [
     "add_compile_options",
+    "add_device_options",
     "add_json_option",
     "add_memory_options",
     "compile_options",
@@ -57,6 +59,28 @@ def shape(text: str) -> tuple[str, tuple[int, ...] | int]:
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - for stdout")
+
+
+def device_option(text: str) -> tuple[str, object]:
+    """``name=value``, the value a JSON one or else text."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"must be like bitstream=core.bit, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def add_device_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--option",
+        type=device_option,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="option of the device, such as bitstream=core.bit",
+    )
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:

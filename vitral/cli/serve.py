@@ -6,7 +6,7 @@ import signal
 import sys
 from dataclasses import replace
 
-from vitral.cli.options import add_memory_options, positive
+from vitral.cli.options import add_device_options, add_memory_options, positive
 from vitral.cli.run import device_options
 from vitral.errors import DeviceError
 from vitral.runtime.device import DEFAULT_PORT, device_names, open_device
@@ -31,6 +31,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument("--tls-cert", metavar="FILE.pem", help="certificate for TLS, with")
     parser.add_argument("--tls-key", metavar="FILE.pem", help="its key")
     parser.add_argument("--once", action="store_true", help="end after the first client")
+    add_device_options(parser)
     _add_limits(parser)
     add_memory_options(parser)
     parser.set_defaults(command=_serve)
@@ -68,7 +69,7 @@ def _serve(args: argparse.Namespace) -> int:
     secret = read_secret(args.secret_file)
     tls = server_tls(args.tls_cert, args.tls_key) if args.tls_cert else None
     config, options = device_options(args, target_config(args.target))
-    device = open_device(args.device, config, **options)
+    device = open_device(args.device, config, **{**options, **dict(args.option)})
     try:
         server = Server(
             device, args.host, args.port, secret=secret, tls=tls, limits=limits, once=args.once
