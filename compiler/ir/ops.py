@@ -64,10 +64,14 @@ class Op:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Quantize(Op):
-    """float32 to codes, IEEE float32 division, ties to even before the zero point."""
+    """float32 to codes, IEEE float32 division, ties to even before the zero point.
+
+    `tflite` names another law: ties "away" from 0, or a product with the "inverse" scale.
+    """
 
     kind = "quantize"
     quant: Quant
+    tflite: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

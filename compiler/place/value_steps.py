@@ -30,6 +30,9 @@ Array = npt.NDArray[Any]
 
 def _quantize(writer: StepWriter, op: Quantize) -> None:
     arrays = affine(op.quant)
+    if op.tflite is not None:
+        writer.step(op, "quantize_tflite", op.inputs, arrays=arrays, law=op.tflite)
+        return
     writer.step(op, "quantize", op.inputs, arrays=arrays, axis=op.quant.axis)
 
 

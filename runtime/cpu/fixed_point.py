@@ -41,5 +41,24 @@ def _requantize_fixed(
     return result.astype(np.int8)
 
 
-OPERATORS = {"requantize_fixed": _requantize_fixed}
-"""requantize_fixed(total, mult, shift)."""
+def _quantize_tflite(
+    reals: Array, scale: Array, zero_point: Array, *, law: str
+) -> npt.NDArray[np.int8]:
+    """float32 to int8 codes of one scale.
+
+    `law` is "away": the float32 quotient, ties away from 0; or "inverse": the float32 product with
+    1 / scale, ties to even. ValueError on NaN, for which no code exists.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        if law == "away":
+            steps = (reals / scale).astype(np.float64)
+            rounded = np.sign(steps) * np.floor(np.abs(steps) + 0.5)
+        else:
+            rounded = np.rint(reals * (np.float32(1) / scale)).astype(np.float64)
+    if np.isnan(rounded).any():
+        raise ValueError("quantize needs numbers, got NaN in its input; check the data fed")
+    return np.clip(rounded + zero_point, -128, 127).astype(np.int8)
+
+
+OPERATORS = {"requantize_fixed": _requantize_fixed, "quantize_tflite": _quantize_tflite}
+"""requantize_fixed(total, mult, shift) and quantize_tflite(real, scale, zero_point)."""

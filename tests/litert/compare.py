@@ -14,11 +14,19 @@ __all__ = ["assert_same_bytes", "random_feeds", "run_module"]
 
 
 def assert_same_bytes(
-    model: bytes, *, rounding: TfliteRounding = "reference", device: str = "fsim", seed: int = 0
+    model: bytes,
+    *,
+    rounding: TfliteRounding = "reference",
+    device: str = "fsim",
+    seed: int = 0,
+    feeds: Sequence[npt.NDArray] | None = None,
 ) -> Module:
-    """Every output byte equals LiteRT's, with the kernels that round so; gives the module."""
+    """Every output byte equals LiteRT's with the kernels of that name; gives the module.
+
+    The inputs are `feeds`, or random ones of `seed`.
+    """
     module = vitral.compile(model, tflite_rounding=rounding)
-    feeds = random_feeds(module, seed)
+    feeds = random_feeds(module, seed) if feeds is None else feeds
     expected = run_litert(model, feeds, rounding)
     actual = run_module(module, feeds, device)
     names = [info.name for info in module.outputs]

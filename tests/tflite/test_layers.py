@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from litert.compare import assert_same_bytes
 from litert.layers import Layers
@@ -117,15 +118,111 @@ def test_means_over_the_plane(
     )
 
 
+@BOTH
 @pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])
 @pytest.mark.parametrize("scales", [(0.02, 0.017, 0.03), (0.02, 0.02, 0.04), (0.5, 0.25, 1.0)])
-def test_functions_of_two_tensors_on_all_pairs_of_codes(name: str, scales: tuple[float, ...]):
+def test_functions_of_two_tensors_on_all_pairs_of_codes(
+    name: str, scales: tuple[float, ...], rounding: TfliteRounding
+):
     m = Layers(seed=9)
     a, b, y = scales
     left, right = m.input((1, 256, 1, 1), a, 3), m.input((1, 1, 256, 1), b, -9)
     scale = y * 0.4 if name == "MUL" else y
     model = m.model(m.binary(name, left, right, scale=scale, zero=-5, activation=RELU6))
-    assert_same_bytes(model)
+    pairs = [
+        np.arange(-128, 128, dtype=np.int8).reshape(shape)
+        for shape in ((1, 256, 1, 1), (1, 1, 256, 1))
+    ]
+    assert_same_bytes(model, rounding=rounding, feeds=pairs)
+
+
+def test_broadcast_along_channels_beside_an_image():
+    m = Layers(seed=12)
+    image = m.conv(m.input((1, 5, 6, 4), 0.02, 3), 9)
+    rows = m.constant(m.rng.integers(-128, 128, (9,)).astype(np.int8), 0.03, 4)
+    assert_same_bytes(m.model(m.binary("ADD", image, rows), m.binary("MUL", rows, image)))
+
+
+@BOTH
+def test_sums_behind_convolutions_run_with_them(rounding: TfliteRounding):
+    m = Layers(seed=13)
+    x = m.conv(m.input((1, 6, 6, 16), 0.02, 3), 16)
+    total = m.binary("SUB", m.binary("ADD", x, m.conv(x, 16), activation=RELU), x)
+    module = assert_same_bytes(m.model(total), rounding=rounding)
+    assert len(module.segments) == 1
+    assert "binary_table" not in [s.op for s in module.steps if isinstance(s, CpuStep)]
+
+
+UNARY = {
+    "LOGISTIC": ("", {}),
+    "TANH": ("", {}),
+    "RELU": ("", {}),
+    "RELU6": ("", {}),
+    "RELU_N1_TO_1": ("", {}),
+    "LEAKY_RELU": ("LeakyReluOptions", {"alpha": 0.3}),
+    "HARD_SWISH": ("HardSwishOptions", {}),
+    "QUANTIZE": ("QuantizeOptions", {}),
+}
+RESULTS = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
+
+
+@BOTH
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_tensor_on_all_codes(name: str, rounding: TfliteRounding):
+    options, fields = UNARY[name]
+    for scale, zero in ((0.05, 3), (0.1, -128), (0.025, 17), (0.02, 100)):
+        m = Layers(seed=14)
+        x = m.input((1, 256), scale, zero)
+        result = RESULTS.get(name, (0.04, -7))
+        model = m.model(m.unary(name, x, *result, options, **fields))
+        codes = [np.arange(-128, 128, dtype=np.int8)[None]]
+        assert_same_bytes(model, rounding=rounding, feeds=codes)
+
+
+def test_activations_behind_convolutions_run_with_them():
+    m = Layers(seed=15)
+    x = m.conv(m.input((1, 6, 6, 16), 0.02, 3), 16)
+    y = m.unary("RELU", x, x.scale, x.zero)
+    z = m.unary("LEAKY_RELU", y, y.scale, y.zero, "LeakyReluOptions", alpha=0.25)
+    module = assert_same_bytes(m.model(z))
+    assert len(module.segments) == 1
+    assert "table" not in [s.op for s in module.steps if isinstance(s, CpuStep)]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("scale", "width"), [(0.02, 100), (0.05, 1000), (0.05, 2), (0.2, 10), (1.0, 1000)]
+)
+def test_softmax(rounding: TfliteRounding, scale: float, width: int):
+    m = Layers(seed=16)
+    x = m.input((40, width), scale, 3)
+    model = m.model(m.softmax(x))
+    codes = m.rng.normal(0, 25, (40, width)).clip(-128, 127).astype(np.int8)
+    assert_same_bytes(model, rounding=rounding, feeds=[codes])
+
+
+@BOTH
+def test_float_edges(rounding: TfliteRounding):
+    m = Layers(seed=17)
+    reals = m.input((1, 8, 8, 3), dtype="float32")
+    codes = m.tensor((1, 8, 8, 3), 0.5, 3)
+    m.operator("QUANTIZE", [reals], [codes], "QuantizeOptions")
+    y = m.conv(codes, 10, (3, 3))
+    result = m.tensor(y.shape, dtype="float32")
+    m.operator("DEQUANTIZE", [y], [result], "DequantizeOptions", version=2)
+    halves = (m.rng.integers(-200, 200, (1, 8, 8, 3)) / 4).astype(np.float32)
+    assert_same_bytes(m.model(result, codes), rounding=rounding, feeds=[halves])
+
+
+def test_unsigned_edges():
+    m = Layers(seed=18)
+    raw = m.input((1, 8, 8, 3), 0.02, 131, dtype="uint8")
+    codes = m.tensor((1, 8, 8, 3), 0.02, 3)
+    m.operator("QUANTIZE", [raw], [codes], "QuantizeOptions")
+    y = m.conv(codes, 10, (3, 3))
+    result = m.tensor(y.shape, y.scale, y.zero + 128, dtype="uint8")
+    m.operator("QUANTIZE", [y], [result], "QuantizeOptions")
+    assert_same_bytes(m.model(result))
 
 
 def _multiplies_on_accelerator(module: Module) -> bool:

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from vitral.compiler.frontends.tflite.builder import Value
 from vitral.compiler.frontends.tflite.fixed_point import (
-    activation_codes,
-    activation_range,
+    activation_bounds,
     quantize_multiplier,
 )
 from vitral.compiler.frontends.tflite.scope import Scope
@@ -151,24 +150,18 @@ def _rounding(scope: Scope, outputs: int) -> tuple[FixedPoint | None, Bounds]:
 
     The reference kernel of dense layers rounds once, as measured with LiteRT 2.3.
     """
-    activation, y = scope.integer("FusedActivationFunction"), scope.y_quant
+    low, high = scope.clamp()
+    if scope.rounding == "xnnpack":
+        return None, activation_bounds(scope.integer("FusedActivationFunction"))
     try:
-        low, high = activation_range(activation)
-        if scope.rounding == "xnnpack":
-            return None, _bounds(low, high)
-        mult, shift = quantize_multiplier(np.broadcast_to(_multipliers(scope, y), outputs))
+        mult, shift = quantize_multiplier(
+            np.broadcast_to(_multipliers(scope, scope.y_quant), outputs)
+        )
     except ValueError as error:
         raise scope.fail(f"needs {error}") from None
-    lowest, highest = activation_codes(y, activation)
     once = scope.rounding == "reference" and scope.node.op == "FULLY_CONNECTED"
     mode = Rounding.HALF_UP if once else scope.mode
-    return FixedPoint(mult=mult, shift=shift, rounding=mode, low=lowest, high=highest), ()
-
-
-def _bounds(low: float | None, high: float | None) -> Bounds:
-    if low is None and high is None:
-        return ()
-    return ((-np.inf if low is None else low, np.inf if high is None else high),)
+    return FixedPoint(mult=mult, shift=shift, rounding=mode, low=low, high=high), ()
 
 
 def _multipliers(scope: Scope, y: Quant) -> npt.NDArray[np.float64]:

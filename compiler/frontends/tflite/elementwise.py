@@ -1,12 +1,10 @@
 """ADD, SUB and MUL: functions of two codes, as tables of all pairs."""
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.frontends.tflite.builder import Value
-from vitral.compiler.frontends.tflite.fixed_point import activation_codes, multiply
+from vitral.compiler.frontends.tflite.fixed_point import multiply
 from vitral.compiler.frontends.tflite.scope import Scope
 from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import Binary
@@ -15,7 +13,6 @@ from vitral.isa import Rounding
 __all__ = ["OPERATORS"]
 
 Int64 = npt.NDArray[np.int64]
-Law = Callable[[Quant, Quant, Quant, Rounding], Int64]
 
 _LEFT_SHIFT = 20
 """Bits by which sums are carried beyond the codes."""
@@ -32,29 +29,47 @@ def _sum(sign: int, a: Quant, b: Quant, y: Quant, rounding: Rounding) -> Int64:
     return multiply(total, units / ((1 << _LEFT_SHIFT) * y.tensor_scale), rounding)
 
 
-def _add_law(a: Quant, b: Quant, y: Quant, rounding: Rounding) -> Int64:
-    return _sum(1, a, b, y, rounding)
+def _xnnpack_sum(sign: int, a: Quant, b: Quant, y: Quant) -> Int64:
+    """Both codes times integers of 20 bits or so, shifted once, ties up."""
+    ratios = (a.scales / y.scales, b.scales / y.scales)
+    shift = _LEFT_SHIFT + 1 - int(np.frexp(max(ratios))[1])
+    if not 0 < shift < 32:
+        raise ValueError(f"scales whose quotients lie in 2**-10..2**8, got {max(ratios):g}")
+    left, right = (int(np.rint(np.ldexp(np.float64(ratio), shift))) for ratio in ratios)
+    total = _centred(a)[:, None] * left + sign * _centred(b)[None] * right
+    return (total + (1 << (shift - 1))) >> shift
 
 
-def _sub_law(a: Quant, b: Quant, y: Quant, rounding: Rounding) -> Int64:
-    return _sum(-1, a, b, y, rounding)
-
-
-def _mul_law(a: Quant, b: Quant, y: Quant, rounding: Rounding) -> Int64:
+def _product(a: Quant, b: Quant, y: Quant, rounding: Rounding) -> Int64:
     """The product of the centred codes; the quotient of scales is taken in float32."""
     product = _centred(a)[:, None] * _centred(b)[None]
     return multiply(product, float(a.scales * b.scales / y.scales), rounding)
+
+
+def _xnnpack_product(a: Quant, b: Quant, y: Quant) -> Int64:
+    """The product of the centred codes times one float32, ties to even."""
+    product = (_centred(a)[:, None] * _centred(b)[None]).astype(np.float32)
+    return np.rint(product * (a.scales * b.scales / y.scales)).astype(np.int64)
 
 
 def _centred(quant: Quant) -> Int64:
     return quant.codes().astype(np.int64) - quant.tensor_zero
 
 
-def _binary(scope: Scope, function: str, law: Law) -> Value:
+def _codes(function: str, quants: tuple[Quant, Quant, Quant], scope: Scope) -> Int64:
+    """Results of all pairs of codes, less the zero point."""
+    sign = -1 if function == "sub" else 1
+    if scope.rounding == "xnnpack":
+        return _xnnpack_product(*quants) if function == "mul" else _xnnpack_sum(sign, *quants)
+    if function == "mul":
+        return _product(*quants, scope.mode)
+    return _sum(sign, *quants, scope.mode)
+
+
+def _binary(scope: Scope, function: str) -> Value:
     a, b, y = scope.quant(0), scope.quant(1), scope.y_quant
     try:
-        low, high = activation_codes(y, scope.integer("FusedActivationFunction"))
-        codes = law(a, b, y, scope.mode) + y.tensor_zero
+        codes = _codes(function, (a, b, y), scope) + y.tensor_zero
     except ValueError as error:
         raise scope.fail(f"needs {error}") from None
     left, right, image = _operands(scope)
@@ -66,7 +81,7 @@ def _binary(scope: Scope, function: str, law: Law) -> Value:
         function=function,
         a_quant=a,
         b_quant=b,
-        table=np.clip(codes, low, high).astype(np.int8),
+        table=np.clip(codes, *scope.clamp()).astype(np.int8),
     )
     return scope.emit_image(op) if image else scope.emit_plain(op)
 
@@ -92,15 +107,15 @@ def _image(scope: Scope, index: int) -> str:
 
 
 def _add(scope: Scope) -> Value:
-    return _binary(scope, "add", _add_law)
+    return _binary(scope, "add")
 
 
 def _sub(scope: Scope) -> Value:
-    return _binary(scope, "sub", _sub_law)
+    return _binary(scope, "sub")
 
 
 def _mul(scope: Scope) -> Value:
-    return _binary(scope, "mul", _mul_law)
+    return _binary(scope, "mul")
 
 
 OPERATORS = {"ADD": _add, "SUB": _sub, "MUL": _mul}

@@ -12,14 +12,16 @@ import numpy.typing as npt
 
 from vitral.arithmetic import requantize
 from vitral.compiler.ir import Quant
-from vitral.compiler.ir.ops import Thresholds
+from vitral.compiler.ir.ops import Bounds, Thresholds
 from vitral.isa import Rounding
 
 __all__ = [
+    "activation_bounds",
     "activation_codes",
     "activation_range",
     "find_thresholds",
     "multiply",
+    "multiply_q8",
     "quantize_multiplier",
     "round_half_away",
 ]
@@ -58,6 +60,12 @@ def multiply(x: npt.ArrayLike, multiplier: float, rounding: Rounding) -> Int64:
     return requantize(x, mult=mult, shift=shift, low=_INT32.min, high=_INT32.max, rounding=rounding)
 
 
+def multiply_q8(x: Int64, multiplier: float) -> Int64:
+    """x * multiplier as XNNPACK's kernels do it: the multiplier in units of 1/256, ties up."""
+    mult = int(np.rint(np.float32(256) * np.float32(multiplier)))
+    return (x * mult + (1 << 7)) >> 8
+
+
 def round_half_away(value: float) -> int:
     """The nearest integer, ties away from zero."""
     return int(np.sign(value) * np.floor(np.abs(value) + 0.5))
@@ -70,8 +78,16 @@ def activation_range(activation: int) -> tuple[float | None, float | None]:
     return _ACTIVATIONS[activation]
 
 
+def activation_bounds(activation: int) -> Bounds:
+    """The same as bounds of an operator."""
+    low, high = activation_range(activation)
+    if low is None and high is None:
+        return ()
+    return ((-np.inf if low is None else low, np.inf if high is None else high),)
+
+
 def activation_codes(quant: Quant, activation: int) -> tuple[int, int]:
-    """Lowest and highest code of a result behind a fused activation."""
+    """Lowest and highest code of a result behind a fused activation, ties away from 0."""
     bounds = activation_range(activation)
     low, high = (None if b is None else _code(quant, b) for b in bounds)
     lowest = quant.low if low is None else max(quant.low, low)

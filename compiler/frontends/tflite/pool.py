@@ -9,7 +9,6 @@ import numpy.typing as npt
 from vitral.arithmetic import requantize
 from vitral.compiler.frontends.tflite.builder import Value
 from vitral.compiler.frontends.tflite.fixed_point import (
-    activation_codes,
     find_thresholds,
     quantize_multiplier,
 )
@@ -30,7 +29,7 @@ def _max_pool_2d(scope: Scope) -> Value:
     x, kernel = scope.image(0), _kernel(scope)
     _same_quant(scope)
     windows = read_windows(scope, x.shape[1:3], kernel)
-    low, high = _clamp(scope)
+    low, high = scope.clamp()
     clamps = (low, high) != (-128, 127)
     output = scope.builder.unique(f"{scope.name}.unclamped") if clamps else scope.image_name()
     pool = MaxPool(
@@ -82,7 +81,7 @@ def _average_pool_2d(scope: Scope) -> Value:
             strides=windows.strides,
             pads=windows.pads,
             thresholds=replace(
-                find_thresholds(law, counts, zero, _clamp(scope)), core=_average_core(counts)
+                find_thresholds(law, counts, zero, scope.clamp()), core=_average_core(counts)
             ),
         )
     )
@@ -183,13 +182,6 @@ def _divided(total: Int64, count: int) -> Int64:
 
 def _kernel(scope: Scope) -> tuple[int, int]:
     return scope.integer("FilterHeight"), scope.integer("FilterWidth")
-
-
-def _clamp(scope: Scope) -> tuple[int, int]:
-    try:
-        return activation_codes(scope.y_quant, scope.integer("FusedActivationFunction"))
-    except ValueError as error:
-        raise scope.fail(f"needs {error}") from None
 
 
 def _same_quant(scope: Scope) -> None:

@@ -6,9 +6,11 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 from vitral.compiler.frontends.tflite.builder import Builder, Value
+from vitral.compiler.frontends.tflite.fixed_point import activation_bounds, activation_codes
 from vitral.compiler.frontends.tflite.model import Model, Node, TensorRecord
 from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import Op
+from vitral.compiler.passes.law import code_bounds
 from vitral.errors import CompileError
 from vitral.isa import Rounding
 
@@ -113,8 +115,18 @@ class Scope:
 
     @property
     def mode(self) -> Rounding:
-        """How fixed point rounds; where XNNPACK has no law of its own, as the reference kernels."""
+        """How fixed point rounds; where XNNPACK leaves an operator to them, as other kernels."""
         return Rounding.HALF_UP if self.rounding == "single" else Rounding.DOUBLE
+
+    def clamp(self) -> tuple[int, int]:
+        """Lowest and highest code behind the fused activation; XNNPACK rounds ties to even."""
+        activation = self.integer("FusedActivationFunction")
+        try:
+            if self.rounding == "xnnpack":
+                return code_bounds(self.y_quant, activation_bounds(activation))
+            return activation_codes(self.y_quant, activation)
+        except ValueError as error:
+            raise self.fail(f"needs {error}") from None
 
     def integer(self, field: str, default: int = 0) -> int:
         """An option of the node."""

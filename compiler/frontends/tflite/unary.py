@@ -10,6 +10,7 @@ from vitral.compiler.frontends.tflite.fixed_point import (
     activation_codes,
     activation_range,
     multiply,
+    multiply_q8,
 )
 from vitral.compiler.frontends.tflite.hard_swish import hard_swish_codes
 from vitral.compiler.frontends.tflite.scope import Scope
@@ -71,6 +72,8 @@ def _leaky_relu(scope: Scope) -> Value:
 
 
 def _multiplied(scope: Scope, values: Int64, ratio: float) -> Int64:
+    if scope.rounding == "xnnpack" and scope.node.op == "LEAKY_RELU":
+        return multiply_q8(values, ratio)
     try:
         return multiply(values, ratio, scope.mode)
     except ValueError as error:
