@@ -18,7 +18,7 @@ from vitral.zoo import build, sample_input
 from vitral.zoo.count import count_macs
 from vitral.zoo.golden import numpy_tensors
 from vitral.zoo.packages import PACKAGED
-from vitral.zoo.run import load_judge, run_network
+from vitral.zoo.run import is_collapsed, load_judge, run_network
 from vitral.zoo.subjects import Subject, subject, subjects
 
 Array = npt.NDArray[Any]
@@ -81,6 +81,24 @@ def _constant(model: onnx.ModelProto) -> onnx.ModelProto:
         if constant.name.endswith(("weight_quantized", "bias_quantized")):
             constant.raw_data = bytes(len(constant.raw_data))
     return model
+
+
+@pytest.mark.parametrize(
+    ("values", "zero", "collapsed"),
+    [
+        ([7] * 99, None, True),
+        ([7] * 15, None, False),
+        ([0] * 30 + [5] * 60 + [9] * 9, None, True),
+        ([0] * 30 + [5] * 60 + [9] * 9, 5, False),
+        ([0] * 60 + [5] * 30 + [9] * 9, None, False),
+        (list(range(99)), None, False),
+    ],
+)
+def test_a_tensor_of_one_value_is_collapsed(
+    values: list[int], zero: int | None, collapsed: bool
+) -> None:
+    """Unless the value is where activations pile up."""
+    assert is_collapsed(np.array(values, np.int8), zero) == collapsed
 
 
 def test_every_whole_network_is_named_and_layers_are_not() -> None:

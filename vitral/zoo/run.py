@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx.numpy_helper import to_array
 
 from vitral.bench.yardstick import numpy_workload
 from vitral.compiler.pipeline import compile
@@ -18,7 +19,7 @@ from vitral.zoo.count import count_macs
 from vitral.zoo.golden import numpy_tensors
 from vitral.zoo.subjects import Subject
 
-__all__ = ["Judge", "NetworkRun", "load_judge", "run_network"]
+__all__ = ["Judge", "NetworkRun", "is_collapsed", "load_judge", "run_network"]
 
 Array = npt.NDArray[Any]
 Judge = Callable[[Any, Mapping[str, Array]], Mapping[str, Array]]
@@ -34,8 +35,8 @@ class NetworkRun:
 
     `macs` are the float graph's; `accelerator_share` is the part of them that programs do.
     `tensors` of `bytes` were compared: all between steps that the judge knows, and the outputs.
-    `collapsed` names those of which more than half have one value, the lowest left out, so that
-    equal bytes would mean little. Times are seconds: of CPU for compiling and for
+    `collapsed` names those of which more than half have one value, the ends and 0 left out, so
+    that equal bytes would mean little. Times are seconds: of CPU for compiling and for
     `numpy_workload`, a fixed one in the same process; of the clock for the run.
     """
 
@@ -109,7 +110,7 @@ def run_network(
     if missing:
         raise VitralError(f"judge {judge!r} does not give output {missing[0]!r}")
     compared = {name: array for name, array in got.items() if name in wanted and name not in feeds}
-    macs = count_macs(model)
+    macs, zeros = count_macs(model), _zeros(model)
     return NetworkRun(
         name=subject.name,
         source=subject.source,
@@ -120,7 +121,7 @@ def run_network(
         tensors=len(compared),
         bytes=sum(array.nbytes for array in compared.values()),
         differing_bytes=sum(_differing(wanted[name], y) for name, y in compared.items()),
-        collapsed=tuple(name for name, y in compared.items() if _is_collapsed(y)),
+        collapsed=tuple(n for n, y in compared.items() if is_collapsed(y, zeros.get(n))),
         programs=len(module.segments),
         notices=tuple(module.notices),
         compile_s=compile_s,
@@ -152,11 +153,28 @@ def _differing(wanted: Array, got: Array) -> int:
     return int(np.count_nonzero(left != right))
 
 
-def _is_collapsed(array: Array) -> bool:
-    free = array[array != array.min()] if array.size else array
+def _zeros(model: Any) -> dict[str, int]:
+    """Code of 0.0 of each tensor that a QuantizeLinear makes, as a session holds it."""
+    constants = {constant.name: constant for constant in model.graph.initializer}
+    zeros: dict[str, int] = {}
+    for node in model.graph.node:
+        if node.op_type == "QuantizeLinear" and len(node.input) > 2:
+            zero = to_array(constants[node.input[2]])
+            if zero.size == 1:
+                zeros[node.output[0]] = int(zero.reshape(())) - 128 * (zero.dtype == np.uint8)
+    return zeros
+
+
+def is_collapsed(array: Array, zero: int | None) -> bool:
+    """Whether most elements have one value, where activations do not pile them up by design.
+
+    Relu and HardSigmoid do so at the ends of a tensor's values, products with a closed gate at 0.
+    """
     if array.size < _FEWEST:
         return False
+    values, counts = np.unique(array, return_counts=True)
+    piles = (values == values[0]) | (values == values[-1]) | (values == zero)
+    free = counts[~piles]
     if not free.size:
-        return True
-    _, counts = np.unique(free, return_counts=True)
-    return free.size >= _FEWEST and counts.max() > _COLLAPSED * free.size
+        return values.size < 2
+    return free.max() > _COLLAPSED * array.size
