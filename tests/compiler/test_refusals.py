@@ -303,9 +303,11 @@ def _conv(**changes: Any) -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"strides": [0, 1]}, "needs 2 strides >= 1, got [0, 1]"),
-        ({"pads": [1, 1, 1]}, "needs 4 pads >= 0, got [1, 1, 1]"),
-        ({"pads": [-1, 0, 0, 0]}, "needs 4 pads >= 0, got [-1, 0, 0, 0]"),
+        ({"strides": [0, 1]}, "needs 2 strides of 1..65536, got [0, 1]"),
+        ({"strides": [1, 1 << 31]}, "needs 2 strides of 1..65536, got [1, 2147483648]"),
+        ({"pads": [0, 0, 0, 1 << 40]}, "needs 4 pads of 0..65536, got [0, 0, 0, 1099511627776]"),
+        ({"pads": [1, 1, 1]}, "needs 4 pads of 0..65536, got [1, 1, 1]"),
+        ({"pads": [-1, 0, 0, 0]}, "needs 4 pads of 0..65536, got [-1, 0, 0, 0]"),
         ({"kernel_shape": [3, 3]}, "needs kernel_shape [1, 1] as the weights have, got [3, 3]"),
         ({"auto_pad": "SOMEHOW"}, "needs auto_pad NOTSET, VALID or SAME_*, got 'SOMEHOW'"),
         ({"group": "two"}, "needs an integer as attribute 'group', got 'two'"),
@@ -376,3 +378,20 @@ def test_malformed_group(name: str) -> None:
     assert model.graph.node[-2].op_type == "Conv"
     MUTATIONS[name](model.graph)
     assert refusal(model).startswith("node '")
+
+
+def test_a_map_of_too_many_elements() -> None:
+    model = v2()
+    dims = model.graph.input[0].type.tensor_type.shape.dim
+    dims[2].dim_value = 1 << 40
+    text = refusal(model)
+    assert "input 'x': needs at most 2147483647 elements" in text
+
+
+def test_scales_whose_product_vanishes_beside_a_bias() -> None:
+    model = v2()
+    for tensor in model.graph.initializer:
+        if tensor.name in ("x_real_scale", "w_real_scale"):
+            small = np.full(tuple(tensor.dims), 1e-30, np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(small, tensor.name))
+    assert "product is a float32 > 0" in refusal(model)

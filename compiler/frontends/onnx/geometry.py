@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 from vitral.compiler.frontends.onnx.scope import Scope
 
-__all__ = ["Geometry", "output_size", "read_geometry"]
+__all__ = ["LARGEST", "Geometry", "output_size", "positive", "read_geometry"]
+
+LARGEST = 1 << 16
+"""Of kernel sizes, strides, dilations and pads; nothing sensible comes near it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +44,10 @@ def read_geometry(
     declared = scope.integer_list("kernel_shape") or list(kernel)
     if declared != list(kernel):
         raise scope.fail(f"needs kernel_shape {list(kernel)} as the weights have, got {declared}")
-    strides = _positive(scope, "strides", rank)
-    dilations = _positive(scope, "dilations", rank)
+    if max(kernel) > LARGEST:
+        raise scope.fail(f"needs a kernel of at most {LARGEST}, got {list(kernel)}")
+    strides = positive(scope, "strides", rank)
+    dilations = positive(scope, "dilations", rank)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     head, tail = _pads(scope, size, extent, strides)
     excess = [0] * rank
@@ -76,10 +81,11 @@ def _pair(values: Sequence[int], first: int) -> tuple[int, int]:
     return (first, values[0]) if len(values) == 1 else (values[0], values[1])
 
 
-def _positive(scope: Scope, attribute: str, rank: int) -> list[int]:
+def positive(scope: Scope, attribute: str, rank: int) -> list[int]:
+    """`rank` numbers from 1 on, all 1 where the node has none."""
     values = scope.integer_list(attribute) or [1] * rank
-    if len(values) != rank or min(values) < 1:
-        raise scope.fail(f"needs {rank} {attribute} >= 1, got {values}")
+    if len(values) != rank or min(values) < 1 or max(values) > LARGEST:
+        raise scope.fail(f"needs {rank} {attribute} of 1..{LARGEST}, got {values}")
     return values
 
 
@@ -100,8 +106,8 @@ def _pads(
     if mode != "NOTSET":
         raise scope.fail(f"needs auto_pad NOTSET, VALID or SAME_*, got {mode!r}")
     pads = scope.integer_list("pads") or [0] * (2 * rank)
-    if len(pads) != 2 * rank or min(pads) < 0:
-        raise scope.fail(f"needs {2 * rank} pads >= 0, got {pads}")
+    if len(pads) != 2 * rank or min(pads) < 0 or max(pads) > LARGEST:
+        raise scope.fail(f"needs {2 * rank} pads of 0..{LARGEST}, got {pads}")
     return pads[:rank], pads[rank:]
 
 

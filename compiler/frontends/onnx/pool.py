@@ -47,11 +47,12 @@ def _refuse_empty_windows(scope: Scope, geometry: Geometry, size: tuple[int, ...
     whole = (1, *size) if len(size) == 1 else size
     top, left, bottom, right = geometry.all_pads
     for i, (n, before, after) in enumerate(zip(whole, (top, left), (bottom, right), strict=True)):
-        extent = (geometry.kernel[i] - 1) * geometry.dilations[i] + 1
+        step, taps = geometry.dilations[i], geometry.kernel[i]
+        extent = (taps - 1) * step + 1
         last = (n + before + after - extent) // geometry.strides[i] * geometry.strides[i]
-        taps = range(0, extent, geometry.dilations[i])
         for start in (0, last):
-            if not any(before <= start + tap < before + n for tap in taps):
+            first = max(0, -(-(before - start) // step))  # tap at or behind the first element
+            if first >= taps or start + first * step >= before + n:
                 raise scope.fail("needs an element in every window, got one that is all padding")
 
 

@@ -5,6 +5,7 @@ ordinary convolution by every s-th tap, reversed. One convolution with O · s ·
 all phases; its channels are then laid side by side.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from vitral.compiler.frontends.onnx.bias import bias_steps
 from vitral.compiler.frontends.onnx.conv import check_weights, float_conv, product_scales
-from vitral.compiler.frontends.onnx.geometry import Geometry
+from vitral.compiler.frontends.onnx.geometry import LARGEST, Geometry, positive
 from vitral.compiler.frontends.onnx.scope import Scope
 from vitral.compiler.frontends.onnx.symbols import Const, ConstReal, Pending, Real, Symbol, Tensor
 from vitral.compiler.ir.ops import Conv2d, Pick
@@ -20,6 +21,7 @@ from vitral.compiler.ir.ops import Conv2d, Pick
 __all__ = ["OPERATORS"]
 
 Array = npt.NDArray
+_MOST_TAPS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,15 +115,18 @@ def _check_channels(scope: Scope, x: tuple[int, ...], w: tuple[int, ...]) -> Non
 
 def _axes(scope: Scope, size: tuple[int, ...], kernel: tuple[int, ...]) -> list[_Axis]:
     rank = len(size)
-    strides, dilations = (_positive(scope, name, rank) for name in ("strides", "dilations"))
+    strides, dilations = (positive(scope, name, rank) for name in ("strides", "dilations"))
     more = scope.integer_list("output_padding") or [0] * rank
-    if len(more) != rank or min(more) < 0:
-        raise scope.fail(f"needs {rank} output_padding >= 0, got {more}")
+    if len(more) != rank or min(more) < 0 or max(more) > LARGEST:
+        raise scope.fail(f"needs {rank} output_padding of 0..{LARGEST}, got {more}")
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     whole = [
         (n - 1) * s + e + extra for n, s, e, extra in zip(size, strides, extents, more, strict=True)
     ]
     pads = _cut(scope, size, strides, whole)
+    spread = math.prod(-(-e // s) * s for s, e in zip(strides, extents, strict=True))
+    if spread > _MOST_TAPS:
+        raise scope.fail(f"needs at most {_MOST_TAPS} taps with zeros between them, got {spread}")
     axes = [
         _axis(scope, n, s, e, full, *edges)
         for n, s, e, full, edges in zip(size, strides, extents, whole, pads, strict=True)
@@ -148,13 +153,6 @@ def _axis(
     )
 
 
-def _positive(scope: Scope, attribute: str, rank: int) -> list[int]:
-    values = scope.integer_list(attribute) or [1] * rank
-    if len(values) != rank or min(values) < 1:
-        raise scope.fail(f"needs {rank} {attribute} >= 1, got {values}")
-    return values
-
-
 def _cut(
     scope: Scope, size: tuple[int, ...], strides: list[int], whole: list[int]
 ) -> list[tuple[int, int]]:
@@ -171,8 +169,8 @@ def _cut(
         total = [f - n for f, n in zip(whole, wanted[-rank:], strict=True)]
         return [_halves(t, upper=mode == "SAME_UPPER") for t in total]
     pads = [0] * (2 * rank) if mode == "VALID" else scope.integer_list("pads") or [0] * (2 * rank)
-    if len(pads) != 2 * rank or min(pads) < 0:
-        raise scope.fail(f"needs {2 * rank} pads >= 0, got {pads}")
+    if len(pads) != 2 * rank or min(pads) < 0 or max(pads) > LARGEST:
+        raise scope.fail(f"needs {2 * rank} pads of 0..{LARGEST}, got {pads}")
     return list(zip(pads[:rank], pads[rank:], strict=True))
 
 
