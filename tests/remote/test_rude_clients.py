@@ -253,7 +253,7 @@ def test_client_that_leaves_while_it_waits_does_not_run() -> None:
 
 
 def test_flood_of_silent_connections_does_not_keep_clients_out() -> None:
-    with served(pending=4) as server:
+    with served(pending=4, handshake_seconds=60) as server:
         silent = [connect(server) for _ in range(12)]
         assert answers(server)
         for sock in silent[:4]:

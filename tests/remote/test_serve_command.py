@@ -1,6 +1,7 @@
 """`vitral serve` as a process, and `vitral run` and `vitral bench` against it."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -63,6 +64,33 @@ def test_once_ends_it_after_the_first_client(tmp_path: Path) -> None:
         device.allocate(ARENA)
         device.close()
         assert process.wait(PATIENCE) == 0
+
+
+def test_both_ends_need_numpy_only() -> None:
+    """What a board has: any other package that was imported would be named."""
+    script = """
+import sys
+import numpy.random  # brings modules of its own
+
+before = set(sys.modules)
+from hand_made import double_module
+from serving import doubled, served
+from vitral.runtime.session import Session
+with served("reference") as server, Session(double_module(), server.address) as session:
+    assert doubled(session)
+import vitral.cli.serve
+tops = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(sorted(tops - sys.stdlib_module_names - {"hand_made", "numpy", "serving", "vitral"}))
+"""
+    path = str(Path(__file__).parents[1])
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
+    assert run.stdout == "[]\n", run.stderr
 
 
 def test_run_on_a_remote_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
