@@ -1,5 +1,7 @@
 """The known bytes of every case from the field, through frontend, passes and CPU operators."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -13,6 +15,7 @@ from cases import (
     small_convs,
     unsigned_output_form,
 )
+from cases.rows import ROWS
 from plans import run_model
 
 CASES = (*conv_rows(), *small_convs())
@@ -77,3 +80,9 @@ def test_clip_bounds_may_be_written_in_any_form(form: str) -> None:
         model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["low"], value=low))
         model.graph.initializer.remove(low)
     case.check(run_model(model, {"x": case.x})["y"])
+
+
+def test_every_row_of_the_cases_names_files_that_exist() -> None:
+    here = Path(__file__).parents[1]
+    assert len(ROWS) == 18
+    assert [f for row in ROWS.values() for f in row if not (here / f).is_file()] == []
