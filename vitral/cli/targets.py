@@ -1,4 +1,4 @@
-"""`vitral targets`: the cores there are."""
+"""`vitral targets`: the boards and simulators there are, and their cores."""
 
 import argparse
 
@@ -8,37 +8,34 @@ from vitral.targets import TARGETS, Target
 
 __all__ = ["add_parsers"]
 
+_HEADER = ("target", "part", "array", "port", "burst", "MHz", "peak GOPS", "memory MB/s", "meaning")
+
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("targets", help="list the cores that can be compiled for")
+    parser = commands.add_parser("targets", help="list the boards and their cores")
     add_json_option(parser)
     parser.set_defaults(command=_targets)
 
 
 def _targets(args: argparse.Namespace) -> int:
     if args.json:
-        write_json([_record(target) for target in TARGETS], args.json)
+        write_json([target.to_dict() for target in TARGETS], args.json)
     if args.json != "-":
-        rows = [
-            [
-                target.name,
-                target.part or "-",
-                f"{target.config.batch}x{target.config.block}x{target.config.block}",
-                target.config.data_bits,
-                target.config.burst_beats,
-                target.meaning,
-            ]
-            for target in TARGETS
-        ]
-        print_table(("target", "part", "array", "data bits", "burst", "meaning"), rows)
+        print_table(_HEADER, [_row(target) for target in TARGETS])
     return 0
 
 
-def _record(target: Target) -> dict[str, object]:
-    return {
-        "name": target.name,
-        "part": target.part,
-        "meaning": target.meaning,
-        "config": target.config.to_dict(),
-        "digest": target.config.digest,
-    }
+def _row(target: Target) -> list[object]:
+    config, port = target.config, target.port
+    gops = target.peak_gops
+    return [
+        target.name,
+        target.part or "-",
+        f"{config.batch}x{config.block}x{config.block}",
+        f"{port.name} {port.protocol} {port.data_bits}",
+        port.burst_beats,
+        target.clock_mhz,
+        None if gops is None else f"{gops:.1f}",
+        target.memory_mb_per_s,
+        target.meaning,
+    ]
