@@ -28,6 +28,8 @@ DEVICES: dict[str, tuple[str, str]] = {
     "tsim": ("vitral.runtime.devices.tsim", "TsimDevice"),
     "reference": ("vitral.runtime.devices.reference", "ReferenceDevice"),
     "null": ("vitral.runtime.devices.null", "NullDevice"),
+    "pynq": ("vitral.runtime.devices.pynq", "PynqDevice"),
+    "de10-nano": ("vitral.runtime.devices.de10_nano", "De10NanoDevice"),
 }
 """Module and class by device name; imported when a device is opened, never before."""
 

@@ -28,3 +28,5 @@ fi
 [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
 .venv/bin/python -m pip install --quiet --disable-pip-version-check \
   --constraint constraints.txt --editable '.[dev]'
+# An environment of its own for pynq, in whose code the tests run the simulated board.
+.venv/bin/python scripts/pynq_environment.py > /dev/null

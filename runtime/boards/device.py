@@ -51,7 +51,7 @@ class BoardDevice:
         When the core is not the one of the configuration, or does not answer.
     """
 
-    name: ClassVar[str] = "board"
+    name: str = "board"
     OPTIONS: ClassVar[tuple[str, ...]] = COMMON_OPTIONS
 
     def __init__(

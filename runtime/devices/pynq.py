@@ -27,6 +27,8 @@ WINDOW_BYTES = 1 << ADDRESS_BITS
 LINE_BYTES = 64
 """At least the cache line of every processor in use: 32 on the A9, 64 on the A53."""
 IRQ = "irq"
+BITSTREAM = "VITRAL_BITSTREAM"
+"""Variable of the environment that names the .bit where no option can."""
 MEMORY_INFO = "/proc/meminfo"
 
 
@@ -73,10 +75,10 @@ class _Memory:
         self._buffer[offset : offset + nbytes].invalidate()
 
     def close(self) -> None:
-        if self._buffer is not None:
-            self.data = np.zeros(0, np.uint8)
-            self._buffer.freebuffer()
-            self._buffer = None
+        # pynq frees a buffer when its last reference goes; freeing it by name as well, and then
+        # letting it go, frees it twice in some of its releases
+        self.data = np.zeros(0, np.uint8)
+        self._buffer = None
 
 
 class PynqBoard:
@@ -146,8 +148,9 @@ class PynqDevice(BoardDevice):
 
     Parameters
     ----------
-    bitstream : path
-        The .bit; the .hwh lies beside it, and the manifest (.json) may.
+    bitstream : path or None
+        The .bit, the one that ``VITRAL_BITSTREAM`` names when None; the .hwh lies beside it, and
+        the manifest (.json) may.
     download : bool
         Whether to configure the FPGA with it.
     """
@@ -165,8 +168,11 @@ class PynqDevice(BoardDevice):
         axi_attributes: int | None = None,
         record: "str | os.PathLike[str] | None" = None,
     ) -> None:
-        if bitstream is None:
-            raise DeviceError("pynq: needs bitstream=, the .bit file with its .hwh beside")
+        bitstream = bitstream or os.environ.get(BITSTREAM)
+        if not bitstream:
+            raise DeviceError(
+                f"pynq: needs bitstream= (or ${BITSTREAM}), the .bit file with its .hwh beside"
+            )
         super().__init__(
             config,
             PynqBoard(Path(bitstream), config, download=download),

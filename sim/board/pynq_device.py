@@ -94,6 +94,8 @@ class SimulatedPynq(Device):
 
     def write_registers(self, address: int, data: Any) -> None:
         raw = bytes(data)
+        if len(raw) % WORD:
+            raise MemoryError("Unaligned write: data length must be multiple of 4.")
         for at in range(0, len(raw), WORD):
             word = int.from_bytes(raw[at : at + WORD], "little")
             self.board.registers.write(address + at - CORE_ADDRESS, word)

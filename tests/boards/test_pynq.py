@@ -1,0 +1,90 @@
+"""pynq's own code against the simulated board: the checks of `pynq_checks.py`, one test each."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from digits import INT8_MODEL, load_images, model_input
+
+import vitral
+from vitral.errors import DeviceError
+
+pytestmark = [pytest.mark.board, pytest.mark.xdist_group("pynq")]
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+SCRIPT = HERE / "pynq_checks.py"
+CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(), re.MULTILINE)
+SECONDS = 300
+
+
+def environment() -> ModuleType:
+    """`scripts/pynq_environment.py`, which is no part of the package."""
+    path = ROOT / "scripts" / "pynq_environment.py"
+    spec = util.spec_from_file_location("pynq_environment", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def prepare(folder: Path) -> None:
+    """A compiled network and what it must give, for an environment that cannot compile one."""
+    module = vitral.compile(INT8_MODEL)
+    module.save(folder / "network.vitral")
+    images = [model_input(pixels) for pixels in load_images("demo").pixels[:3]]
+    with vitral.Session(module, "tsim") as session:
+        logits = [session.run(None, {"image": image})[0] for image in images]
+        cycles = [outcome.cycles for outcome in session.outcomes()]
+    np.savez(folder / "network.npz", images=images, logits=logits, cycles=cycles)
+
+
+@pytest.fixture(scope="module")
+def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What went wrong by check, "" for nothing; all checks run in one process."""
+    try:
+        python = environment().make_environment()
+    except DeviceError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("pynq")
+    prepare(folder)
+    # simulators come from this environment; whatever pynq's has, numpy above all, goes before
+    code = (
+        "import runpy, sys\n"
+        f"sys.path[:0] = {[str(ROOT), str(ROOT / 'tests')]}\n"
+        f"sys.path += {[path for path in sys.path if path.endswith('site-packages')]}\n"
+        f"sys.argv[:] = {[str(SCRIPT), str(folder)]}\n"
+        f"runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
+    )
+    run = subprocess.run(
+        [str(python), "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+    )
+    lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    assert run.returncode == 0, run.stderr
+    return {line["check"]: line["problem"] for line in lines}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_pynq(name: str, problems: dict[str, str]) -> None:
+    assert problems[name] == "", problems[name]
+
+
+def test_without_pynq_the_device_says_what_to_install() -> None:
+    from hand_made import double_module
+
+    if util.find_spec("pynq") is not None:
+        pytest.skip("pynq is installed here")
+    with pytest.raises(DeviceError, match=r"device pynq needs pynq; pip install 'vitral\[pynq\]'"):
+        vitral.Session(double_module(), "pynq")

@@ -1,0 +1,160 @@
+"""Records of what a board said: kept by the device, replayed against today's driver."""
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from board_programs import CONFIG, broken, check_doubles, image
+from hand_made import double_module
+
+from vitral.errors import DeviceError, ExecutionFault
+from vitral.registers import register
+from vitral.runtime.boards.device import BoardDevice
+from vitral.runtime.session import Session
+from vitral.sim.board import FunctionalLogic, ReplayBoard, SimulatedBoard, read_record
+from vitral.sim.board.rtl import RtlLogic
+
+pytestmark = [pytest.mark.board, pytest.mark.xdist_group("tsim")]
+KEPT = Path(__file__).parent.parent / "data" / "boards" / "double.jsonl"
+"""The doubling module's three runs on the simulated board with the RTL, as a user would keep it."""
+
+
+def record(path: Path, *, interrupt: bool = False, seed: int = 1) -> Path:
+    board = SimulatedBoard(FunctionalLogic(CONFIG), interrupt=interrupt, seed=seed)
+    with Session(double_module(), BoardDevice(CONFIG, board, record=path)) as session:
+        check_doubles(session)
+    return path
+
+
+def replay(path: Path) -> bool:
+    """Whether everything was asked again."""
+    board = ReplayBoard(path)
+    with Session(double_module(), BoardDevice(board.config, board)) as session:
+        check_doubles(session)
+    return board.script.finished
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_a_record_replays(tmp_path: Path, interrupt: bool) -> None:
+    assert replay(record(tmp_path / "r.jsonl", interrupt=interrupt))
+
+
+def test_a_slow_board_replays(tmp_path: Path) -> None:
+    """Polls of a core that is at work, however often the driver of then looked."""
+    path = tmp_path / "r.jsonl"
+    board = SimulatedBoard(RtlLogic(CONFIG), seed=2)
+    with Session(double_module(), BoardDevice(CONFIG, board, record=path)) as session:
+        check_doubles(session)
+    head, entries = read_record(path)
+    status = register("status").offset
+    busy = ["r", status, register("status")["busy"].mask, 500]
+    waits = [["r", register(f"{s}_state").offset, 0, 9] for s in ("load", "compute", "store")]
+    done = register("status")["done"].mask
+    slow: list[Any] = []
+    for before, entry in pairwise([[], *entries]):
+        if before[:2] == ["w", register("control").offset] and entry[:3] == ["r", status, done]:
+            slow += [busy, *waits, busy, *waits]
+        slow.append(entry)
+    assert len(slow) == len(entries) + 3 * 8, "each of three runs must be slower"
+    path.write_text("".join(json.dumps(line) + "\n" for line in [head, *slow]))
+    assert replay(path)
+
+
+def test_the_kept_record_replays() -> None:
+    """Today's driver still asks a board what it asked when this record was made."""
+    assert replay(KEPT)
+
+
+Change = Callable[[list[Any]], None]
+
+
+def _first(entries: list[Any], *begin: Any) -> int:
+    return next(n for n, entry in enumerate(entries) if entry[: len(begin)] == list(begin))
+
+
+def _drop_write(entries: list[Any]) -> None:
+    del entries[_first(entries, "w", register("insn_base").offset)]
+
+
+def _other_write(entries: list[Any]) -> None:
+    entries[_first(entries, "w", register("insn_base").offset)][2] += 64
+
+
+def _other_input(entries: list[Any]) -> None:
+    entries[_first(entries, "flush")][3] = "0" * 64
+
+
+def _other_result(entries: list[Any]) -> None:
+    places = [n for n, entry in enumerate(entries) if entry[0] == "invalidate"]
+    entries[places[-1]][3] = "0" * 64
+
+
+def _shorter(entries: list[Any]) -> None:
+    del entries[-40:]
+
+
+CHANGES: list[tuple[Change, str]] = [
+    (_drop_write, "the board was asked w 0x44 0x0, the driver asks w 0x40"),
+    (_other_write, "the board was asked w 0x40 .*, the driver asks w 0x40"),
+    (_other_input, "flush of .*: other bytes than on the board"),
+    (_other_result, "invalidate of .*: other bytes than on the board"),
+    (_shorter, "the board was asked the end, the driver asks"),
+]
+
+
+@pytest.mark.parametrize(("change", "text"), CHANGES, ids=[row[0].__name__ for row in CHANGES])
+def test_whatever_differs_is_found(tmp_path: Path, change: Change, text: str) -> None:
+    path = record(tmp_path / "r.jsonl")
+    head, entries = read_record(path)
+    change(entries)
+    path.write_text("".join(json.dumps(line) + "\n" for line in [head, *entries]))
+    with pytest.raises(DeviceError, match=rf"r.jsonl:\d+: {text}"):
+        replay(path)
+
+
+def test_other_inputs_than_the_record(tmp_path: Path) -> None:
+    path = record(tmp_path / "r.jsonl")
+    with Session(double_module(), BoardDevice(CONFIG, ReplayBoard(path))) as session:
+        with pytest.raises(DeviceError, match=r"flush of .* other bytes than on the board"):
+            session.run(None, {"x": image(99)})
+
+
+def test_a_fault_replays(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    board = SimulatedBoard(FunctionalLogic(CONFIG))
+    with Session(broken(1), BoardDevice(CONFIG, board, record=path)) as session:
+        with pytest.raises(ExecutionFault):
+            session.run(None, {"x": image()})
+    with Session(broken(1), BoardDevice(CONFIG, ReplayBoard(path))) as session:
+        with pytest.raises(ExecutionFault, match="at instruction 1"):
+            session.run(None, {"x": image()})
+
+
+def test_reads_in_a_row_are_one_line(tmp_path: Path) -> None:
+    _, entries = read_record(record(tmp_path / "r.jsonl"))
+    reads = [entry for entry in entries if entry[0] == "r"]
+    assert all(len(entry) == 4 and entry[3] >= 1 for entry in reads)
+    pairs = pairwise(entries)
+    assert not [a for a, b in pairs if a[0] == "r" and a[:3] == b[:3]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "no record of a board"), ("{}\n", "no record"), ('{"vitral": 9}\n', "version 9, needs")],
+)
+def test_files_that_are_no_records(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(text)
+    with pytest.raises(DeviceError, match=message):
+        ReplayBoard(path)
+    with pytest.raises(DeviceError, match="no record"):
+        ReplayBoard(tmp_path / "none")
+
+
+def test_a_record_that_cannot_be_written(tmp_path: Path) -> None:
+    board = SimulatedBoard(FunctionalLogic(CONFIG))
+    with pytest.raises(DeviceError, match="cannot write"):
+        BoardDevice(CONFIG, board, record=tmp_path / "no" / "folder")
