@@ -30,14 +30,14 @@ class Plan:
     arrays: Mapping[str, npt.NDArray[Any]]
 
 
-def plan(graph: Graph) -> Plan:
+def plan(graph: Graph, config: CoreConfig | None = None) -> Plan:
     """Cut a lowered graph into steps; a notice for each CPU operator that multiplies."""
     writer = StepWriter(graph)
     for name in graph.constants:
         writer.constant(name)
     steps: list[CpuStep | Group] = [*writer.take()]
     notices: list[str] = []
-    for item in partition(graph):
+    for item in partition(graph, config or CoreConfig()):
         if isinstance(item, Group):
             steps.append(item)
             continue
@@ -59,7 +59,7 @@ def assemble(
     while True:
         placed = lay_out_images(_on_cpu(graph, refused), config, host_layout)
         verify(placed)
-        planned = plan(placed)
+        planned = plan(placed, config)
         arena = Arena()
         steps = _scheduled(planned, config, arena, tell, refused)
         if steps is not None:
@@ -99,6 +99,7 @@ def _program(group: Group, config: CoreConfig, arena: Arena) -> Segment:
         inputs=group.inputs,
         outputs=group.outputs,
         arena=arena,
+        joins=group.joins,
     )
 
 

@@ -37,13 +37,26 @@ def run_plan(planned: Plan, feeds: Mapping[str, Array]) -> dict[str, Array]:
     for step in planned.steps:
         if isinstance(step, Group):
             for layer in step.layers:
-                values[layer.result] = run_layer(layer, *(values[name] for name in layer.sources))
+                arguments = (_value(name, step, values) for name in layer.sources)
+                values[layer.result] = run_layer(layer, *arguments)
+            for name in step.outputs:
+                _value(name, step, values)
         else:
             _run_step(planned, step, values)
     for name, type_ in planned.graph.types.items():
         if name in values:
             assert (values[name].shape, str(values[name].dtype)) == (type_.shape, type_.dtype), name
     return values
+
+
+def _value(name: str, group: Group, values: dict[str, Array]) -> Array:
+    """A value, joined from its parts where it is a concatenation by address."""
+    if name not in values:
+        (join,) = (join for join in group.joins if join.result == name)
+        parts = [_value(part, group, values) for part, _ in join.parts]
+        assert [part.shape[1] for part in parts] == [channels for _, channels in join.parts]
+        values[name] = np.concatenate(parts, axis=1)
+    return values[name]
 
 
 def _run_step(planned: Plan, step: CpuStep, values: dict[str, Array]) -> None:

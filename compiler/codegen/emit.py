@@ -104,10 +104,10 @@ class Emitter:
         ):
             where = chunk.elements(block, blocks)
             waits = [self._inp.before_write(where)]
-            tensor = self._tensors.get(source.tensor.name)
+            tensor = self._tensors.get(source.root)
             if tensor is not None:
-                low = chunk.ins[0] + block
-                waits.append(tensor.before_read((chunk.batch, slice(low, low + blocks), rows)))
+                channels = source.channels(chunk.ins[0] + block, blocks)
+                waits.append(tensor.before_read((chunk.batch, channels, rows)))
             self._inp.write(where, self.stream.append(insn, waits))
 
     def _set_pad(self, value: int) -> None:
@@ -192,15 +192,13 @@ class Emitter:
         )
         handle = self.stream.append(insn, [self._acc.before_read(where)])
         self._acc.read(where, handle)
-        self._written(
-            view, (tile.batch, slice(blocks[0], sum(blocks)), view.rows(*tile.rows)), handle
-        )
+        self._written(view, (tile.batch, view.channels(*blocks), view.rows(*tile.rows)), handle)
 
     def _written(self, view: TensorView, where: tuple[int, slice, slice], handle: int) -> None:
-        name = view.tensor.name
-        if name not in self._tensors:
-            self._tensors[name] = Hazards((view.tensor.shape[0], view.blocks, view.height))
-        self._tensors[name].write(where, handle)
+        if view.root not in self._tensors:
+            shape = (view.tensor.shape[0], view.root_blocks, view.height)
+            self._tensors[view.root] = Hazards(shape)
+        self._tensors[view.root].write(where, handle)
 
 
 def _config(register: ConfigRegister, value: int) -> Config:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from vitral.compiler.ir import Graph
-from vitral.compiler.ir.ops import AccelConv2d, AccelOp, Conv2d, Op
+from vitral.compiler.ir.ops import AccelConv2d, AccelOp, Concat, Conv2d, Op
 
 __all__ = ["place_followers"]
 
@@ -22,6 +22,8 @@ def place_followers(graph: Graph) -> Graph:
                 op = replace(op, on_cpu=True)
             if not op.on_cpu:
                 there.add(op.output)
+        elif isinstance(op, Concat) and not there.isdisjoint(op.inputs):
+            there.add(op.output)
         ops.append(op)
     return replace(graph, ops=tuple(ops))
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.macs import macs
-from vitral.compiler.ir.ops import AccelAdd, AccelConv2d, AccelMaxPool2d, AccelOp, Op
+from vitral.compiler.ir.ops import AccelAdd, AccelConv2d, AccelMaxPool2d, AccelOp, Concat, Op
+from vitral.compiler.place.concats import by_address, join_of
 from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ConvLayer, PoolLayer
+from vitral.compiler.schedule.regions import Join
+from vitral.config import CoreConfig
 
 __all__ = ["Group", "partition"]
 
@@ -15,35 +18,42 @@ __all__ = ["Group", "partition"]
 class Group:
     """Layers that run as one program, in order.
 
-    `inputs` are values from outside, `outputs` those that the rest of the network reads.
+    `inputs` are values from outside, `outputs` those that the rest of the network reads. `joins`
+    are concatenations that cost nothing, as their parts are written where they belong.
     """
 
     name: str
     layers: tuple[AccelLayer, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    joins: tuple[Join, ...] = ()
 
 
-def partition(graph: Graph) -> list[Group | Op]:
+def partition(graph: Graph, config: CoreConfig) -> list[Group | Op]:
     """The graph in execution order, with as few switches between CPU and accelerator as possible.
 
-    The two sides take turns; each runs all that it can before the other goes on.
+    The two sides take turns; each runs all that it can before the other goes on. Concatenations
+    that need no copy on this core go with the accelerator's layers.
     """
+    there = {op.output for op in graph.ops if isinstance(op, AccelOp) and not op.on_cpu}
+    there |= by_address(graph, config)
+
+    def accelerated(op: Op) -> bool:
+        return op.output in there
+
     known = {*graph.inputs, *graph.constants}
     rest = list(graph.ops)
     steps: list[Group | Op] = []
     while rest:
-        on_cpu, rest = _runnable(rest, known, lambda op: not _accelerated(op))
+        on_cpu, rest = _runnable(rest, known, lambda op: not accelerated(op))
         steps += on_cpu
-        layers, rest = _runnable(rest, known, _accelerated)
-        if layers:
+        layers, rest = _runnable(rest, known, accelerated)
+        if any(isinstance(op, AccelOp) for op in layers):
             number = sum(isinstance(step, Group) for step in steps)
             steps.append(_group(graph, f"segment{number}", layers))
+        else:
+            steps += layers
     return steps
-
-
-def _accelerated(op: Op) -> bool:
-    return isinstance(op, AccelOp) and not op.on_cpu
 
 
 def _runnable(
@@ -69,9 +79,10 @@ def _group(graph: Graph, name: str, ops: list[Op]) -> Group:
     sources = dict.fromkeys(n for op in ops for n in op.inputs if n not in made)
     return Group(
         name=name,
-        layers=tuple(_layer(graph, op) for op in ops),
+        layers=tuple(_layer(graph, op) for op in ops if isinstance(op, AccelOp)),
         inputs=tuple(sources),
         outputs=tuple(op.output for op in ops if op.output in read_outside),
+        joins=tuple(join_of(graph, op) for op in ops if isinstance(op, Concat)),
     )
 
 

@@ -4,12 +4,13 @@ Run one after the other, each takes the time of its own busiest resource. Run to
 every on-chip memory each, they take that of the sums.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vitral.compiler.schedule.geometry import blocks_of
 from vitral.compiler.schedule.layer_plan import Tiled
 from vitral.compiler.schedule.order import merged_order, steps_needed
+from vitral.compiler.schedule.regions import Region, region_of
 from vitral.compiler.schedule.traffic import Traffic, traffic_of
 from vitral.compiler.schedule.unroll import Placement
 from vitral.config import CoreConfig
@@ -43,11 +44,11 @@ def half_of(config: CoreConfig) -> CoreConfig | None:
 
 
 def choose_pairs(
-    tiled: Sequence[Tiled], config: CoreConfig, retile: Retile
+    tiled: Sequence[Tiled], config: CoreConfig, retile: Retile, regions: Mapping[str, Region]
 ) -> dict[int, tuple[Tiled, Tiled]]:
     """Number of the first layer of each pair, and both layers in half of the memories.
 
-    `retile` gives a layer the best tiling for a core.
+    `retile` gives a layer the best tiling for a core; `regions` place values inside others.
     """
     half = half_of(config)
     if half is None:
@@ -68,7 +69,7 @@ def choose_pairs(
         except CompileError:
             continue
         apart = whole[n].longest + whole[n + 1].longest
-        if _joined_cycles(pair, half) + _LEAST_GAIN <= apart:
+        if _joined_cycles(pair, half, regions) + _LEAST_GAIN <= apart:
             pairs[n] = pair
     return pairs
 
@@ -84,10 +85,13 @@ def _may_join(first: Tiled, second: Tiled, config: CoreConfig) -> bool:
     return blocks <= config.layout.param_depth // 2
 
 
-def _joined_cycles(pair: tuple[Tiled, Tiled], half: CoreConfig) -> int:
+def _joined_cycles(
+    pair: tuple[Tiled, Tiled], half: CoreConfig, regions: Mapping[str, Region]
+) -> int:
     """Cycles of two joined layers: the first one's start, both together, the second one's end."""
     steps = [layer.steps(0, Placement()) for layer in pair]
-    needed = steps_needed(pair[0].layer.result, steps[0], pair[1].layer.sources, steps[1])
+    sources = [region_of(regions, source) for source in pair[1].layer.sources]
+    needed = steps_needed(region_of(regions, pair[0].layer.result), steps[0], sources, steps[1])
     order = list(merged_order(steps[0], needed))
     begin = order.index((1, 0))
     end = order.index((0, len(steps[0]) - 1)) + 1

@@ -1,9 +1,11 @@
 """A layer with all decisions taken: `LayerPlan`; without its place on chip: `Tiled`."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from vitral.compiler.schedule.geometry import Geometry
 from vitral.compiler.schedule.layer import AccelLayer
+from vitral.compiler.schedule.regions import Region, region_of
 from vitral.compiler.schedule.steps import Step
 from vitral.compiler.schedule.tiling import Buffers, Tiling
 from vitral.compiler.schedule.unroll import Placement, unroll
@@ -34,7 +36,8 @@ class Tiled:
 class LayerPlan:
     """A layer with its tiling, its place on chip, and its steps.
 
-    The steps of a `joined` layer run among those of the layer before it.
+    The steps of a `joined` layer run among those of the layer before it. `regions` place values
+    that are parts of others.
     """
 
     layer: AccelLayer
@@ -44,3 +47,14 @@ class LayerPlan:
     place: Placement
     steps: tuple[Step, ...]
     joined: bool = False
+    regions: Mapping[str, Region] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> tuple[Region, ...]:
+        """Where the sources lie."""
+        return tuple(region_of(self.regions, source) for source in self.layer.sources)
+
+    @property
+    def writes(self) -> Region:
+        """Where the result lies."""
+        return region_of(self.regions, self.layer.result)

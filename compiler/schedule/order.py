@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from vitral.compiler.schedule.layer_plan import LayerPlan
+from vitral.compiler.schedule.regions import Region
 from vitral.compiler.schedule.steps import InputChunk, Step
 
 __all__ = ["merged_order", "order_steps", "steps_needed"]
@@ -20,7 +21,7 @@ def order_steps(plans: Sequence[LayerPlan]) -> list[tuple[int, int]]:
         if second is None or not second.joined:
             order += [(number, step) for step in range(len(plan.steps))]
             continue
-        needed = steps_needed(plan.layer.result, plan.steps, second.layer.sources, second.steps)
+        needed = steps_needed(plan.writes, plan.steps, second.reads, second.steps)
         order += [
             (number + is_second, step) for is_second, step in merged_order(plan.steps, needed)
         ]
@@ -28,7 +29,7 @@ def order_steps(plans: Sequence[LayerPlan]) -> list[tuple[int, int]]:
 
 
 def steps_needed(
-    result: str, first: Sequence[Step], sources: Sequence[str], second: Sequence[Step]
+    result: Region, first: Sequence[Step], sources: Sequence[Region], second: Sequence[Step]
 ) -> list[int]:
     """For each step of the second layer the last step of the first one whose result it reads, or
     an earlier one of its own needs; -1 when there is none."""
@@ -36,21 +37,24 @@ def steps_needed(
     for number, step in enumerate(first):
         for block in range(*_bounds(step.stored)):
             for row in range(*_bounds(step.tile.rows)):
-                stored[step.tile.batch, block, row] = number
+                stored[step.tile.batch, result.first + block, row] = number
     needed, latest = [], -1
     for step in second:
         for chunk in step.inputs:
-            if step.load_input and sources[chunk.source] == result:
-                latest = max([latest, *(stored[place] for place in _places(chunk))])
+            source = sources[chunk.source]
+            if step.load_input and source.root == result.root:
+                places = _places(chunk, source.first)
+                latest = max([latest, *(stored.get(place, -1) for place in places)])
         needed.append(latest)
     return needed
 
 
-def _places(chunk: InputChunk) -> Iterator[tuple[int, int, int]]:
-    """Sample, channel block and row of the real input that a chunk holds."""
+def _places(chunk: InputChunk, first: int) -> Iterator[tuple[int, int, int]]:
+    """Sample, channel block and row of the real input that a chunk holds, whose blocks count from
+    `first` on."""
     for block in range(*_bounds(chunk.ins)):
         for row in range(chunk.rows.real):
-            yield chunk.batch, block, chunk.rows.first + row * chunk.step
+            yield chunk.batch, first + block, chunk.rows.first + row * chunk.step
 
 
 def _bounds(run: tuple[int, int]) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Where the values of a segment lie in the arena, with the padding that must be part of them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from vitral.compiler.codegen.arena import Arena
 from vitral.compiler.codegen.tensors import tensor_bytes
 from vitral.compiler.schedule.layer import AddLayer, PoolLayer
 from vitral.compiler.schedule.plan import LayerPlan
+from vitral.compiler.schedule.regions import Join, Region, region_of, regions_of
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 from vitral.runtime.module import ArenaTensor
@@ -58,18 +59,20 @@ def place_tensors(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     arena: Arena,
+    joins: Sequence[Join] = (),
 ) -> dict[str, ArenaTensor]:
     """Where each value lies: inputs, outputs and padded ones for good, others while they live.
 
-    A value that dies in a layer lives on while the layer that is joined to this one runs.
+    A value that dies in a layer lives on while the layer that is joined to this one runs. The
+    parts of `joins` lie in their results, and live as long as these.
 
     Raises
     ------
     CompileError
         When two layers want borders of different values around one tensor.
     """
-    placer = _Placer(plans, config, inputs, outputs, arena)
-    last_use = {source: n for n, plan in enumerate(plans) for source in plan.layer.sources}
+    placer = _Placer(plans, config, inputs, outputs, arena, joins)
+    last_use = {region.root: n for n, plan in enumerate(plans) for region in plan.reads}
     dead: list[str] = []
     for number, plan in enumerate(plans):
         layer = plan.layer
@@ -78,9 +81,13 @@ def place_tensors(
             dead = []
         for source in layer.sources:
             placer.place(source, layer.in_shape, live=True)
-        placer.place(layer.result, layer.out_shape, live=layer.result in last_use)
-        dead += [s for s in dict.fromkeys(layer.sources) if last_use[s] == number]
+        placer.place(layer.result, layer.out_shape, live=plan.writes.root in last_use)
+        roots = dict.fromkeys(region.root for region in plan.reads)
+        dead += [root for root in roots if last_use[root] == number]
     placer.release(dead)
+    for join in joins:
+        for value, shape in ((join.result, join.shape), *join.part_shapes):
+            placer.place(value, shape, live=True)
     return placer.tensors
 
 
@@ -92,17 +99,31 @@ class _Placer:
         inputs: tuple[str, ...],
         outputs: tuple[str, ...],
         arena: Arena,
+        joins: Sequence[Join],
     ) -> None:
         self.tensors: dict[str, ArenaTensor] = {}
-        self._borders = _borders(plans)
+        self._regions = regions_of(joins, config.block) or {}
+        self._shapes = {join.result: join.shape for join in joins}
+        self._borders = _borders(plans, self._regions)
         self._borrowed: dict[str, int] = {}
         self._config = config
-        self._inputs, self._outputs = inputs, outputs
+        self._inputs, self._outputs = (
+            {region_of(self._regions, value).root for value in values}
+            for values in (inputs, outputs)
+        )
         self._arena = arena
 
     def place(self, value: str, shape: Shape, *, live: bool) -> None:
         """Give a value its place, if it has none; `live`: a layer reads it later on."""
         if value in self.tensors:
+            return
+        region = region_of(self._regions, value)
+        if region.root != value:
+            self.place(region.root, self._shapes[region.root], live=live)
+            root = self.tensors[region.root]
+            plane = tensor_bytes((1, 1, *shape[2:]), root.pads, self._config)
+            offset = root.offset + region.first * plane
+            self.tensors[value] = replace(root, name=value, offset=offset, shape=shape)
             return
         border = self._borders.get(value, _Border())
         size = tensor_bytes(shape, border.pads, self._config)
@@ -125,14 +146,14 @@ class _Placer:
                 self._arena.release(self._borrowed.pop(value))
 
 
-def _borders(plans: Sequence[LayerPlan]) -> dict[str, _Border]:
-    """The widest padding that any reader of a tensor needs in DRAM."""
+def _borders(plans: Sequence[LayerPlan], regions: Mapping[str, Region]) -> dict[str, _Border]:
+    """The widest padding that any reader of a tensor, or of a part of it, needs in DRAM."""
     borders: dict[str, _Border] = {}
     for plan in plans:
         pads, value = memory_pads(plan), pad_value(plan)
         if not any(pads):
             continue
-        source = plan.layer.sources[0]
+        source = region_of(regions, plan.layer.sources[0]).root
         border = borders.get(source, _Border(value=value))
         if border.value != value:
             raise CompileError(

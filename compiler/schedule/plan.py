@@ -1,12 +1,13 @@
 """Schedules the layers of a segment: tilings, buffers in turn, steps, and which layers join."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from vitral.compiler.schedule.geometry import Geometry
 from vitral.compiler.schedule.joining import choose_pairs
 from vitral.compiler.schedule.layer import AccelLayer, ConvLayer
 from vitral.compiler.schedule.layer_plan import LayerPlan, Tiled
+from vitral.compiler.schedule.regions import Region
 from vitral.compiler.schedule.search import Trial, choose_tiling
 from vitral.compiler.schedule.tiling import Buffers, Ring
 from vitral.compiler.schedule.unroll import Placement
@@ -18,11 +19,15 @@ __all__ = ["LayerPlan", "plan_layers"]
 
 
 def plan_layers(
-    layers: Sequence[AccelLayer], config: CoreConfig, trial: "Trial[Geometry | WindowGeometry]"
+    layers: Sequence[AccelLayer],
+    config: CoreConfig,
+    trial: "Trial[Geometry | WindowGeometry]",
+    regions: Mapping[str, Region] | None = None,
 ) -> list[LayerPlan]:
     """Plans in order; each layer starts in the part of the buffers that the last one left free.
 
-    `trial` decides between the tilings that estimates leave over.
+    `trial` decides between the tilings that estimates leave over; `regions` place values that are
+    parts of others.
 
     Raises
     ------
@@ -31,7 +36,8 @@ def plan_layers(
     """
 
     tiled = [_tiled(layer, _geometry(layer, config), config, trial) for layer in layers]
-    pairs = choose_pairs(tiled, config, _retile)
+    places = regions or {}
+    pairs = choose_pairs(tiled, config, _retile, places)
     plans: list[LayerPlan] = []
     place = Placement()
     while len(plans) < len(layers):
@@ -42,7 +48,7 @@ def plan_layers(
         else:
             plans.append(_placed(number, tiled[number], place, config))
             place = _next_place(plans[-1], config)
-    return plans
+    return [replace(plan, regions=places) for plan in plans]
 
 
 def _retile(tiled: Tiled, config: CoreConfig) -> Tiled:

@@ -24,8 +24,8 @@ class Prefetch:
         self, plans: Sequence[LayerPlan], order: Sequence[tuple[int, int]], config: CoreConfig
     ) -> None:
         self.steps = [plans[layer].steps[number] for layer, number in order]
-        self._sources = [plan.layer.sources for plan in plans]
-        self._results = [plan.layer.result for plan in plans]
+        self._reads = [plan.reads for plan in plans]
+        self._writes = [plan.writes for plan in plans]
         self._inp = np.full(config.layout.inp_depth, -1, np.int64)
         self._wgt = np.full(config.layout.wgt_depth, -1, np.int64)
         self._stored: dict[str, dict[tuple[int, int], int]] = {}
@@ -56,20 +56,22 @@ class Prefetch:
         if step.load_weight:
             ready = max(ready, int(self._wgt[wgt].max()))
         self._wgt[wgt] = number
-        stored = self._stored.setdefault(self._results[step.layer], {})
+        result = self._writes[step.layer]
+        stored = self._stored.setdefault(result.root, {})
         for block in range(*_bounds(step.stored)):
             for row in range(*_bounds(step.tile.rows)):
-                stored[block, row] = number
+                stored[result.first + block, row] = number
         return ready
 
     def _source_ready(self, step: Step, chunk: InputChunk) -> int:
         """One step after the input was stored, so that the wait for the store is short."""
-        stored = self._stored.get(self._sources[step.layer][chunk.source])
+        source = self._reads[step.layer][chunk.source]
+        stored = self._stored.get(source.root)
         if stored is None:
             return -1
         rows = range(chunk.rows.first, chunk.rows.first + (chunk.rows.real - 1) * chunk.step + 1)
         blocks = range(*_bounds(chunk.ins))
-        latest = (stored.get((block, row), -1) for block in blocks for row in rows)
+        latest = (stored.get((source.first + block, row), -1) for block in blocks for row in rows)
         return max(latest, default=-1) + 1
 
 

@@ -16,6 +16,7 @@ from vitral.compiler.schedule.layer import AccelLayer, AddLayer, PoolLayer
 from vitral.compiler.schedule.placing import memory_pads, pad_value, place_tensors
 from vitral.compiler.schedule.plan import LayerPlan, plan_layers
 from vitral.compiler.schedule.records import layer_records
+from vitral.compiler.schedule.regions import Join, regions_of
 from vitral.compiler.schedule.steps import Chunk
 from vitral.compiler.schedule.trial import trial_cycles
 from vitral.compiler.schedule.unroll import task_chunks
@@ -36,12 +37,14 @@ def schedule_segment(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     arena: Arena,
+    joins: Sequence[Join] = (),
 ) -> Segment:
     """One program for `layers`, in that order; its constants and instructions go to `arena`.
 
-    Every layer reads one of `inputs` or the result of an earlier layer. `inputs` are written by
-    the host before each run and `outputs` read after it; all base registers point to the start
-    of the arena.
+    Every layer reads one of `inputs`, the result of an earlier layer, or that of one of `joins`,
+    which are concatenations by address: whoever writes a part writes into the result. `inputs` are
+    written by the host before each run and `outputs` read after it; all base registers point to the
+    start of the arena.
 
     Raises
     ------
@@ -49,9 +52,12 @@ def schedule_segment(
         For a layer that does not fit on chip, contradicts itself or another layer, or reads a
         value that nobody produces.
     """
-    _check(layers, name, inputs, outputs)
-    plans = plan_layers(layers, config, trial_cycles)
-    tensors = place_tensors(plans, config, inputs, outputs, arena)
+    _check(layers, name, inputs, outputs, joins)
+    regions = regions_of(joins, config.block)
+    if regions is None:
+        raise CompileError(f"segment {name}: a value is part of two concatenations; copy it first")
+    plans = plan_layers(layers, config, trial_cycles, regions)
+    tensors = place_tensors(plans, config, inputs, outputs, arena, joins)
     operands = [_operands(plan, tensors, config, arena) for plan in plans]
     uops, calls = compute_calls(plans, config)
     uop_dram = arena.place(uops.image) // config.layout.uop_bytes
@@ -69,11 +75,17 @@ def schedule_segment(
 
 
 def _check(
-    layers: Sequence[AccelLayer], name: str, inputs: tuple[str, ...], outputs: tuple[str, ...]
+    layers: Sequence[AccelLayer],
+    name: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    joins: Sequence[Join],
 ) -> None:
     if not layers:
         raise CompileError(f"segment {name}: needs at least one layer, got none")
     shapes: dict[str, tuple[int, int, int, int]] = {}
+    for join in joins:
+        shapes[join.result] = join.shape
     for layer in layers:
         for source in layer.sources:
             if source not in shapes and source not in inputs:
@@ -89,6 +101,17 @@ def _check(
         if layer.result in shapes or layer.result in inputs:
             raise CompileError(f"{layer.name}: {layer.result} already has a value; rename it")
         shapes[layer.result] = layer.out_shape
+    for join in joins:
+        for part, shape in join.part_shapes:
+            if part not in shapes and part not in inputs:
+                raise CompileError(
+                    f"segment {name}: {join.result} joins {part}, which has no value"
+                )
+            if shapes.setdefault(part, shape) != shape:
+                raise CompileError(
+                    f"segment {name}: {join.result} joins {part} as {shape}, but its shape is"
+                    f" {shapes[part]}"
+                )
     for value in (*inputs, *outputs):
         if value not in shapes:
             raise CompileError(f"segment {name}: no layer reads or gives {value}")
@@ -101,15 +124,18 @@ def _operands(
     result = tensors[layer.result]
     top, left, _, _ = memory_pads(plan)
     sources = [tensors[source] for source in layer.sources]
+    roots = [tensors[region.root] for region in plan.reads]
     params = None if isinstance(layer, PoolLayer) else layer.params
     weights = _weights(plan, config)
     return Operands(
         name=layer.name,
         sources=tuple(
-            TensorView.of(source, source.pads[0] - top, source.pads[1] - left, config)
-            for source in sources
+            TensorView.of(source, source.pads[0] - top, source.pads[1] - left, config, root)
+            for source, root in zip(sources, roots, strict=True)
         ),
-        result=TensorView.of(result, result.pads[0], result.pads[1], config),
+        result=TensorView.of(
+            result, result.pads[0], result.pads[1], config, tensors[plan.writes.root]
+        ),
         weights=0 if weights is None else arena.place(weights) // layout.wgt_bytes,
         params=None
         if isinstance(layer, PoolLayer)
