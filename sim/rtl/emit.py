@@ -24,6 +24,9 @@ REFUSED = "// none: "
 PROBES = ("load_state", "compute_state", "store_state", "status")
 """Words that the register file shows and the harness looks at."""
 
+TOGETHER = ("core.compute.execute", "core.inp", "core.wgt", "core.uop")
+"""Instances that move in the same cycles: what a tile product goes through."""
+
 
 def emit_verilog(config: CoreConfig) -> str:
     """The Verilog of `vitral.hw.verilog.emit`, from the cache while its sources are the same.
@@ -59,7 +62,7 @@ def emit_cpp(config: CoreConfig) -> str | None:
         probes = {name: ("core.registers", name) for name in PROBES}
         try:
             modules = read_rtlil(emit_rtlil(config))
-            return write_cpp(flatten(modules, f"\\{TOP_NAME}", probes), "Core")
+            return write_cpp(flatten(modules, f"\\{TOP_NAME}", probes), "Core", TOGETHER)
         except NetlistError as error:
             return f"{REFUSED}{error}\n"
 

@@ -59,36 +59,71 @@ inline void put128(uint8_t* to, u128 value) {
     put<kLow + 64, kBits - 64>(to, static_cast<uint64_t>(value >> 64));
 }
 
+// 32 bytes that may be anywhere; compilers make of them what the processor has.
+typedef uint64_t Lanes __attribute__((vector_size(32), aligned(1), may_alias));
+
+inline bool any(const Lanes& lanes) {
+#if defined(__AVX__)
+    return !_mm256_testz_si256((__m256i)lanes, (__m256i)lanes);
+#else
+    return lanes[0] | lanes[1] | lanes[2] | lanes[3];
+#endif
+}
+
+// Copies bytes; says whether that changed any.
+template <unsigned kBytes>
+inline bool renew(void* __restrict to, const void* __restrict from) {
+    uint8_t* const old = static_cast<uint8_t*>(to);
+    const uint8_t* const now = static_cast<const uint8_t*>(from);
+    constexpr unsigned kWhole = kBytes & ~31u;
+    uint64_t changes = 0;
+    for (unsigned i = kWhole; i + 8 <= kBytes; i += 8) {
+        uint64_t before, word;
+        std::memcpy(&before, old + i, 8);
+        std::memcpy(&word, now + i, 8);
+        std::memcpy(old + i, &word, 8);
+        changes |= before ^ word;
+    }
+    for (unsigned i = kBytes & ~7u; i < kBytes; ++i) {
+        changes |= old[i] ^ now[i];
+        old[i] = now[i];
+    }
+    if constexpr (kWhole > 0) {
+        Lanes all = {static_cast<uint64_t>(changes)};
+#pragma GCC unroll 16
+        for (unsigned i = 0; i < kWhole; i += 32) {
+            const Lanes word = *reinterpret_cast<const Lanes*>(now + i);
+            all |= *reinterpret_cast<const Lanes*>(old + i) ^ word;
+            *reinterpret_cast<Lanes*>(old + i) = word;
+        }
+        return any(all);
+    }
+    return changes;
+}
+
+// Copies whole rows; compilers call a function for large ones.
+template <unsigned kBytes>
+inline void move(void* __restrict to, const void* __restrict from) {
+    uint8_t* const target = static_cast<uint8_t*>(to);
+    const uint8_t* const source = static_cast<const uint8_t*>(from);
+    constexpr unsigned kWhole = kBytes & ~31u;
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < kWhole; i += 32)
+        *reinterpret_cast<Lanes*>(target + i) = *reinterpret_cast<const Lanes*>(source + i);
+    if constexpr (kBytes > kWhole) std::memcpy(target + kWhole, source + kWhole, kBytes - kWhole);
+}
+
 // Copies bits from array to array.
 template <unsigned kTo, unsigned kFrom, unsigned kBits>
 inline void copy(uint8_t* to, const uint8_t* from) {
     if constexpr (kTo % 8 == 0 && kFrom % 8 == 0 && kBits % 8 == 0) {
-        std::memcpy(to + kTo / 8, from + kFrom / 8, kBits / 8);
+        move<kBits / 8>(to + kTo / 8, from + kFrom / 8);
     } else if constexpr (kBits <= 64) {
         put<kTo, kBits>(to, get<kFrom, kBits>(from));
     } else {
         put<kTo, 64>(to, get<kFrom, 64>(from));
         copy<kTo + 64, kFrom + 64, kBits - 64>(to, from);
     }
-}
-
-// Copies bytes; says whether that changed any.
-template <unsigned kBytes>
-inline bool renew(void* __restrict to, const void* __restrict from) {
-    uint64_t changes = 0;
-    for (unsigned i = 0; i + 8 <= kBytes; i += 8) {
-        uint64_t old, word;
-        std::memcpy(&old, static_cast<uint8_t*>(to) + i, 8);
-        std::memcpy(&word, static_cast<const uint8_t*>(from) + i, 8);
-        std::memcpy(static_cast<uint8_t*>(to) + i, &word, 8);
-        changes |= old ^ word;
-    }
-    for (unsigned i = kBytes & ~7u; i < kBytes; ++i) {
-        uint8_t* const byte = static_cast<uint8_t*>(to) + i;
-        changes |= *byte ^ static_cast<const uint8_t*>(from)[i];
-        *byte = static_cast<const uint8_t*>(from)[i];
-    }
-    return changes;
 }
 
 // A value as a signed one of `kBits` bits.

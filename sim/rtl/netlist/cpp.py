@@ -16,6 +16,7 @@ from vitral.sim.rtl.netlist.items import block_reads, node_reads, variables
 from vitral.sim.rtl.netlist.netlist import Netlist, Ram, Variable, width_of
 from vitral.sim.rtl.netlist.place import place_outputs
 from vitral.sim.rtl.netlist.rtlil import NetlistError
+from vitral.sim.rtl.netlist.simplify import simplify
 from vitral.sim.rtl.netlist.statements import Statements
 from vitral.sim.rtl.netlist.units import Unit, find_units
 
@@ -49,7 +50,7 @@ class _Group:
 class _Writer:
     """The class of a netlist, piece by piece."""
 
-    def __init__(self, netlist: Netlist) -> None:
+    def __init__(self, netlist: Netlist, together: Sequence[str]) -> None:
         self._netlist = netlist
         self.text = Statements()
         self._outputs = [(Variable(name, width_of(v)), v) for name, v in netlist.outputs]
@@ -59,8 +60,9 @@ class _Writer:
             self.text.name(variable)
         self._settle = place_outputs(netlist, self._outputs)
         self._probe = place_outputs(netlist, self._probes)
-        self._units = find_units(netlist)
-        self._number = {id(unit): n for n, unit in enumerate(self._units)}
+        self._units = find_units(netlist, together)
+        last = max((n for n, unit in enumerate(self._units) if unit.together), default=0)
+        self._flag = [last if unit.together else n for n, unit in enumerate(self._units)]
         self._readers = self._find_readers()
         self._groups: dict[Unit, list[_Group]] = {}
         for number, unit in enumerate(self._units):
@@ -68,14 +70,14 @@ class _Writer:
         self._keepers = {v: k for unit in self._units for v, k in unit.exports.items()}
 
     def _find_readers(self) -> dict[Variable | Ram, list[int]]:
-        """Numbers of the units that read something; the outputs are the last."""
-        readers: dict[Variable | Ram, list[int]] = {}
-        reads = [unit.reads for unit in self._units]
-        reads.append(set(block_reads(self._settle)))
-        for number, things in enumerate(reads):
+        """Flags of the units that read something; that of the outputs is the last."""
+        readers: dict[Variable | Ram, set[int]] = {}
+        reads = [(flag, unit.reads) for flag, unit in zip(self._flag, self._units, strict=True)]
+        reads.append((len(self._units), set(block_reads(self._settle))))
+        for flag, things in reads:
             for thing in things:
-                readers.setdefault(thing, []).append(number)
-        return readers
+                readers.setdefault(thing, set()).add(flag)
+        return {thing: sorted(flags) for thing, flags in readers.items()}
 
     def _grouped(self, unit: Unit, number: int) -> list[_Group]:
         groups: dict[tuple[Variable | None, tuple[int, ...]], list[Variable]] = {}
@@ -166,9 +168,9 @@ class _Writer:
             if marks:
                 name, seen = self.text.name(variable), self._seen(variable)
                 lines += _if_other(variable.width, seen, name, marks)
-        lines += _dispatch("dirty", [(n, f"unit{n}") for n in range(len(self._units))])
-        commits = [(n, f"commit{n}") for n in range(len(self._units))]
-        return lines + _dispatch("late", [pair for pair in commits if pair[1] in functions])
+        lines += _dispatch("dirty", [(n, flag, f"unit{n}") for n, flag in enumerate(self._flag)])
+        commits = [(n, n, f"commit{n}") for n in range(len(self._units))]
+        return lines + _dispatch("late", [one for one in commits if one[2] in functions])
 
     def _unit(self, unit: Unit, number: int) -> list[str]:
         self.text.kept = {
@@ -187,9 +189,10 @@ class _Writer:
         lines += [f"    bool {flag} = false;" for flag in flags]
         lines += self.text.lines([unit.updates, unit.resets])
         for variable, keeper in unit.exports.items():
-            marks = self._marks(self._readers.get(variable, ()))
+            readers = set(self._readers.get(variable, ())) - {self._flag[number]}
             name = self.text.name(variable)
-            lines += _if_other(variable.width, self.text.name(keeper), name, marks)
+            kept = self.text.name(keeper)
+            lines += _if_other(variable.width, kept, name, self._marks(sorted(readers)))
         for group in groups:
             if group.early:
                 lines += self._commit(group)
@@ -224,7 +227,7 @@ class _Writer:
         return lines
 
 
-def write_cpp(netlist: Netlist, name: str) -> str:
+def write_cpp(netlist: Netlist, name: str, together: Sequence[str] = ()) -> str:
     """C++ of a class `name`: ports and probes as members, its memories, and what moves it.
 
     `edge()` is a rising edge of the one clock, with the inputs as they are; `settle()` gives the
@@ -237,8 +240,9 @@ def write_cpp(netlist: Netlist, name: str) -> str:
         When an output depends on an input: it would have to settle twice in a cycle.
     """
     find_dots(netlist)
+    simplify(netlist)
     _check_outputs(netlist)
-    writer = _Writer(netlist)
+    writer = _Writer(netlist, together)
     functions = writer.functions()
     lines = [
         '#include "words.h"',
@@ -279,22 +283,36 @@ def _check_outputs(netlist: Netlist) -> None:
                 stack += node_reads(netlist.nodes[variable])
 
 
-def _dispatch(flags: str, functions: Sequence[tuple[int, str]]) -> list[str]:
-    """Calls the flagged functions, in their order; flags set meanwhile count if they are ahead."""
+def _dispatch(flags: str, functions: Sequence[tuple[int, int, str]]) -> list[str]:
+    """Calls functions, given as (number, flag, name), in their order, those with flags.
+
+    Flags set meanwhile count if they are ahead. One that several have goes away at the last one,
+    whose number it is.
+    """
     lines = []
-    runs = groupby(functions, key=lambda pair: pair[0] // RUN)
-    for run in (list(members) for _, members in runs):
-        word = f"{flags}[{run[0][0] // WORD}]"
-        tests = [(f"{1 << n % WORD:#x}ull", function) for n, function in run]
-        lines.append(f"    if ({word} & {sum(1 << n % WORD for n, _ in run):#x}ull) {{")
-        for bit, function in tests:
-            lines.append(f"        if ({word} & {bit}) {word} &= ~{bit}, {function}();")
+    for _, group in groupby(
+        functions, key=lambda one: (one[1] if one[0] != one[1] else -1, one[0] // RUN)
+    ):
+        run = list(group)
+        word = f"{flags}[{run[0][1] // WORD}]"
+        tests = [(f"{1 << flag % WORD:#x}ull", n == flag, name) for n, flag, name in run]
+        bits = 0
+        for _, flag, _ in run:
+            bits |= 1 << flag % WORD
+        lines.append(f"    if ({word} & {bits:#x}ull) {{")
+        for bit, last, function in tests:
+            ask = f"if ({word} & {bit}) " if len(run) > 1 else ""
+            clear = f"{word} &= ~{bit}, " if last else ""
+            lines.append(f"        {ask}{clear}{function}();")
         lines.append("    }")
     return lines
 
 
 def _if_other(width: int, old: str, new: str, marks: Sequence[str]) -> list[str]:
     """Copies a value to where the old one is, and flags units, if they differ."""
+    if not marks:
+        copy = f"move<{(width + 7) // 8}>({old}, {new});" if is_wide(width) else f"{old} = {new};"
+        return [f"    {copy}"]
     if is_wide(width):
         test, copy = f"renew<{(width + 7) // 8}>({old}, {new})", []
     else:

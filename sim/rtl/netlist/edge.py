@@ -24,6 +24,7 @@ from vitral.sim.rtl.netlist.netlist import (
     Step,
     Value,
     Variable,
+    joined,
     width_of,
 )
 
@@ -108,8 +109,8 @@ def _add_registers(
         key = tuple(step.value if isinstance(step, Choice) else None for step in steps)
         lone = (None,) if len(key) == 1 and key[0] is None else ()
         groups.setdefault((*key, *([((register, low, 0),)] if lone else [])), []).extend(items)
-    for items in groups.values():
-        updates.items += [_guarded(item) for item in _merged(items)]
+    together = _merged([item for items in groups.values() for item in items])
+    updates.items += [_guarded(item) for item in together]
 
 
 def _resets(steps: Sequence[Step]) -> Iterator[Choice]:
@@ -134,6 +135,9 @@ def _merged(items: Sequence[Item]) -> list[Item]:
     """Branches on the same value with the same patterns as one, when no target is in between."""
     result: list[Item] = []
     for item in items:
+        if isinstance(item, Set) and result and _continues(item, result[-1]):
+            result[-1] = _united_sets(result[-1], item)
+            continue
         other = _partner(result, item) if isinstance(item, Branch) else None
         if other is None:
             result.append(item)
@@ -148,6 +152,20 @@ def _merged(items: Sequence[Item]) -> list[Item]:
             for _, block in item.cases:
                 block.items = _merged(block.items)
     return result
+
+
+def _continues(item: Set, before: Item) -> bool:
+    """Whether one item sets the bits of a variable that follow those that another sets."""
+    return (
+        isinstance(before, Set)
+        and before.target is item.target
+        and before.low + width_of(before.value) == item.low
+    )
+
+
+def _united_sets(before: Item, item: Set) -> Set:
+    assert isinstance(before, Set)
+    return Set(item.target, before.low, joined([*before.value, *item.value]))
 
 
 def _partner(earlier: Sequence[Item], branch: Branch) -> Branch | None:

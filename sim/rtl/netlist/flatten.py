@@ -18,6 +18,7 @@ from vitral.sim.rtl.netlist.netlist import (
     Write,
     bits_of,
     cut,
+    joined,
     part_width,
 )
 from vitral.sim.rtl.netlist.rtlil import (
@@ -142,7 +143,7 @@ class _Flattener:
             else:
                 name, low, width = chunk
                 parts += cut(self._wire_value((path, name)), low, width)
-        return _joined(parts)
+        return joined(parts)
 
     def _wire_value(self, key: Key) -> Value:
         """All bits of a wire in terms of variables; bits without a driver are 0."""
@@ -159,7 +160,7 @@ class _Flattener:
                 at = low + width
             if at < self._widths[key]:
                 parts.append("0" * (self._widths[key] - at))
-            self._resolved[key] = _joined(parts)
+            self._resolved[key] = joined(parts)
         return self._resolved[key]
 
     def _build(self, path: str, module: Module) -> None:
@@ -283,26 +284,6 @@ def _slice(spec: Spec, low: int, width: int) -> Spec:
             else:
                 result.append((chunk[0], chunk[1] + begin, end - begin))
         low -= size
-    return tuple(result)
-
-
-def _joined(parts: list[Part]) -> Value:
-    """Neighbours that continue each other as one part."""
-    result: list[Part] = []
-    for part in parts:
-        last = result[-1] if result else None
-        if isinstance(part, str) and isinstance(last, str):
-            result[-1] = part + last
-        elif (
-            last is not None
-            and not isinstance(part, str)
-            and not isinstance(last, str)
-            and part[0] is last[0]
-            and part[1] == last[1] + last[2]
-        ):
-            result[-1] = (last[0], last[1], last[2] + part[2])
-        else:
-            result.append(part)
     return tuple(result)
 
 

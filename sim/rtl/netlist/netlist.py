@@ -19,6 +19,7 @@ __all__ = [
     "bit_of",
     "bits_of",
     "cut",
+    "joined",
     "part_width",
     "width_of",
 ]
@@ -156,3 +157,23 @@ def cut(value: Value, low: int, width: int) -> list[Part]:
                 result.append((part[0], part[1] + begin, end - begin))
         low -= size
     return result
+
+
+def joined(parts: list[Part]) -> Value:
+    """Neighbours that continue each other as one part."""
+    result: list[Part] = []
+    for part in parts:
+        last = result[-1] if result else None
+        if isinstance(part, str) and isinstance(last, str):
+            result[-1] = part + last
+        elif (
+            last is not None
+            and not isinstance(part, str)
+            and not isinstance(last, str)
+            and part[0] is last[0]
+            and part[1] == last[1] + last[2]
+        ):
+            result[-1] = (last[0], last[1], last[2] + part[2])
+        else:
+            result.append(part)
+    return tuple(result)

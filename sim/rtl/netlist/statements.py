@@ -22,6 +22,7 @@ from vitral.sim.rtl.netlist.items import (
     Item,
     Local,
     Set,
+    block_reads,
 )
 from vitral.sim.rtl.netlist.netlist import (
     Operator,
@@ -68,19 +69,18 @@ class Statements(Expressions):
     def _put(self, depth: int, text: str) -> None:
         self._lines.append("    " * depth + text)
 
-    def _locals(self, block: Block, depth: int) -> None:
-        for local in block.locals:
-            if len(local.items) == 1 and self._whole(local):
-                start = len(self._lines)
-                self._item(local.items[0], depth)
-                text = self._lines[start].lstrip()
-                kind = integer(local.variable.width)
-                self._lines[start] = "    " * depth + f"{kind} {text}"
-                continue
-            text = declaration(local.variable, self.name(local.variable))
-            self._put(depth, f"{text};")
-            for item in local.items:
-                self._item(item, depth)
+    def _local(self, local: Local, depth: int) -> None:
+        if len(local.items) == 1 and self._whole(local):
+            start = len(self._lines)
+            self._item(local.items[0], depth)
+            text = self._lines[start].lstrip()
+            kind = integer(local.variable.width)
+            self._lines[start] = "    " * depth + f"{kind} {text}"
+            return
+        text = declaration(local.variable, self.name(local.variable))
+        self._put(depth, f"{text};")
+        for item in local.items:
+            self._item(item, depth)
 
     def _whole(self, local: Local) -> bool:
         """Whether one assignment is all there is."""
@@ -119,7 +119,7 @@ class Statements(Expressions):
         name = self.target(read.target)
         row = f"{self.name(read.ram)}[{self._address(read.address, read.ram)}]"
         if is_wide(read.ram.width):
-            self._put(depth, f"std::memcpy({name}, {row}, {(read.ram.width + 7) // 8});")
+            self._put(depth, f"move<{(read.ram.width + 7) // 8}>({name}, {row});")
         else:
             self._put(depth, f"{name} = {row};")
         self._flag(read.target, depth)
@@ -216,9 +216,34 @@ class Statements(Expressions):
         self._put(depth, "}" if simple else "}}")
 
     def _block(self, block: Block, depth: int) -> None:
-        self._locals(block, depth)
+        """Items, each after the locals that it is the first to need; memories are read first."""
+        waiting = {local.variable: local for local in block.locals}
+        for local in block.locals:
+            if any(isinstance(item, Fetch) for item in local.items):
+                self._need(local.variable, waiting, depth)
         for item in block.items:
+            for variable in sorted(_reads(item) & waiting.keys(), key=self.name):
+                self._need(variable, waiting, depth)
             self._item(item, depth)
+        if not block.depth:  # what follows needs the others
+            for local in block.locals:
+                self._need(local.variable, waiting, depth)
+
+    def _need(self, variable: Variable, waiting: dict[Variable, Local], depth: int) -> None:
+        """Writes a local after those that it needs, unless that was done."""
+        local = waiting.pop(variable, None)
+        if local is not None:
+            reads = {v for item in local.items for v in _reads(item)}
+            for needed in sorted(reads & waiting.keys(), key=self.name):
+                self._need(needed, waiting, depth)
+            self._local(local, depth)
+
+
+def _reads(item: Item) -> set[Variable]:
+    """All variables that an item, or what is inside it, reads."""
+    block = Block()
+    block.items = [item]
+    return {thing for thing in block_reads(block) if isinstance(thing, Variable)}
 
 
 def _is_plain(item: Compute) -> bool:

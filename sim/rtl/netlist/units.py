@@ -6,7 +6,7 @@ reads; a unit of the first kind reads exports and has none.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vitral.sim.rtl.netlist.edge import edge_items, uses_of
@@ -30,9 +30,14 @@ STATE = 1 << 30
 
 @dataclass(eq=False)
 class Unit:
-    """What is evaluated together; `exports` are variables, each with the one that keeps it."""
+    """What is evaluated together; `exports` are variables, each with the one that keeps it.
+
+    Units that are `together` all run when one of them has to.
+    """
 
     name: str
+    home: str
+    together: bool = False
     registers: list[Variable] = field(default_factory=list)
     exports: dict[Variable, Variable] = field(default_factory=dict)
     updates: Block = field(default_factory=Block)
@@ -40,17 +45,23 @@ class Unit:
     reads: set[Variable | Ram] = field(default_factory=set)
 
 
-def find_units(netlist: Netlist) -> list[Unit]:
-    """All units in an order in which they can be evaluated, with their computations placed."""
+def find_units(netlist: Netlist, together: Sequence[str] = ()) -> list[Unit]:
+    """All units in an order in which they can be evaluated, with their computations placed.
+
+    Instances in `together`, and those inside them, count as one.
+    """
     uses = uses_of(netlist)
-    homes = Homes(netlist)
-    units = {path: Unit(path) for path in sorted(homes.with_state)}
+    homes = Homes(netlist, together)
+    units = {path: Unit(path, path) for path in sorted(homes.with_state)}
     for path, unit in units.items():
         mine = _state_of(netlist, path, homes)
         unit.registers = [v for v, _ in mine.registers] + [read.target for read in mine.reads]
         unit.updates, unit.resets = edge_items(netlist, mine, uses)
     exports = _exports(netlist.nodes, list(units.values()), homes)
+    first = next(iter(together), "")
     result = [*_export_units(exports, homes), *units.values()]
+    for unit in result:
+        unit.together = bool(first) and unit.home == first
     kept = {v: keeper for unit in result for v, keeper in unit.exports.items()}
     for unit in result:
         _fill(unit, netlist.nodes, kept)
@@ -73,7 +84,8 @@ def _fill(unit: Unit, nodes: Mapping[Variable, Node], kept: Mapping[Variable, Va
 class Homes:
     """The instances that units are made of; small ones are counted to those around them."""
 
-    def __init__(self, netlist: Netlist) -> None:
+    def __init__(self, netlist: Netlist, together: Sequence[str]) -> None:
+        self._together = tuple(together)
         things = [register for register, _ in netlist.registers] + netlist.rams
         counts = Counter(map(_path, (*netlist.nodes, *things)))
         around = {path.rpartition(".")[0] for path in counts}
@@ -83,6 +95,8 @@ class Homes:
     def of(self, thing: Variable | Ram) -> str:
         """The path of the instance that something is counted to."""
         path = _path(thing)
+        if any(path == first or path.startswith(f"{first}.") for first in self._together):
+            return self._together[0]
         around = path.rpartition(".")[0]
         return around if path not in self._large and "." in around else path
 
@@ -163,7 +177,7 @@ def _export_units(exports: Mapping[Variable, int], homes: Homes) -> list[Unit]:
     units: dict[Key, Unit] = {}
     for variable, level in exports.items():
         path = homes.of(variable)
-        unit = units.setdefault((level, path), Unit(f"{path}.level{level}"))
+        unit = units.setdefault((level, path), Unit(f"{path}.level{level}", path))
         keeper = Variable(f"{variable.name}.kept", variable.width)
         unit.exports[variable] = keeper
         unit.updates.items.append(Set(keeper, 0, ((variable, 0, variable.width),)))
