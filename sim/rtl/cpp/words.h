@@ -34,6 +34,11 @@ inline uint64_t get(const uint8_t* from) {
 
 template <unsigned kLow, unsigned kBits>
 inline u128 get128(const uint8_t* from) {
+    if constexpr (kLow % 8 == 0 && kBits == 128) {
+        u128 word;
+        std::memcpy(&word, from + kLow / 8, 16);
+        return word;
+    }
     return get<kLow, 64>(from) | static_cast<u128>(get<kLow + 64, kBits - 64>(from)) << 64;
 }
 

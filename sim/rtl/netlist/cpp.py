@@ -7,12 +7,13 @@ ones when all units are done.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from vitral.sim.rtl.netlist.dots import find_dots
 from vitral.sim.rtl.netlist.expressions import constant, declaration, integer, is_wide
-from vitral.sim.rtl.netlist.items import block_reads, node_reads, variables
+from vitral.sim.rtl.netlist.inplace import set_in_place
+from vitral.sim.rtl.netlist.items import Branch, block_reads, node_reads, variables
 from vitral.sim.rtl.netlist.netlist import Netlist, Ram, Variable, width_of
 from vitral.sim.rtl.netlist.place import place_outputs
 from vitral.sim.rtl.netlist.rtlil import NetlistError
@@ -33,18 +34,37 @@ WORD = 64
 RUN = 8
 """Flags that are asked for together first."""
 
+LARGE = 128
+"""Bits from which on a register is rather not compared, and set in place if possible."""
+
 MOST_SINGLE = 4
 """Registers of a group that are compared one by one."""
 
 
+@dataclass(frozen=True)
+class _Readers:
+    """Flags of units that read something `always`, or `inside` branches that they may not take."""
+
+    always: frozenset[int]
+    inside: frozenset[int]
+
+
+NOBODY = _Readers(frozenset(), frozenset())
+
+
 @dataclass(eq=False)
 class _Group:
-    """Registers of one unit that the same units read."""
+    """Registers of one unit that the same units read.
+
+    Their next values become the present ones at the end of the unit when `early`, else of the
+    cycle; `direct` ones have no other place for it and count as changed when they are set.
+    """
 
     number: int
     registers: list[Variable]
-    readers: tuple[int, ...]
+    readers: "_Readers"
     early: bool
+    direct: bool
 
 
 class _Writer:
@@ -69,42 +89,58 @@ class _Writer:
             self._groups[unit] = self._grouped(unit, number)
         self._keepers = {v: k for unit in self._units for v, k in unit.exports.items()}
 
-    def _find_readers(self) -> dict[Variable | Ram, list[int]]:
+    def _find_readers(self) -> dict[Variable | Ram, "_Readers"]:
         """Flags of the units that read something; that of the outputs is the last."""
-        readers: dict[Variable | Ram, set[int]] = {}
-        reads = [(flag, unit.reads) for flag, unit in zip(self._flag, self._units, strict=True)]
-        reads.append((len(self._units), set(block_reads(self._settle))))
-        for flag, things in reads:
-            for thing in things:
-                readers.setdefault(thing, set()).add(flag)
-        return {thing: sorted(flags) for thing, flags in readers.items()}
+        always: dict[Variable | Ram, set[int]] = {}
+        inside: dict[Variable | Ram, set[int]] = {}
+        for flag, unit in zip(self._flag, self._units, strict=True):
+            for thing in unit.reads:
+                kind = inside if thing in unit.inside and not unit.together else always
+                kind.setdefault(thing, set()).add(flag)
+        for thing in block_reads(self._settle):
+            always.setdefault(thing, set()).add(len(self._units))
+        return {
+            thing: _Readers(frozenset(always.get(thing, ())), frozenset(inside.get(thing, ())))
+            for thing in always.keys() | inside.keys()
+        }
 
     def _grouped(self, unit: Unit, number: int) -> list[_Group]:
-        groups: dict[tuple[Variable | None, tuple[int, ...]], list[Variable]] = {}
-        for register in unit.registers:
-            readers = tuple(self._readers.get(register, ()))
-            lone = register if is_wide(register.width) else None
-            groups.setdefault((lone, readers), []).append(register)
-        result = []
         last = len(self._units)
-        for (_, readers), registers in groups.items():
+        readers = {r: self._readers.get(r, NOBODY) for r in unit.registers}
+        early = {
+            r: all(n <= number or n == last for n in readers[r].always | readers[r].inside)
+            for r in unit.registers
+        }
+        large = [r for r in unit.registers if early[r] and r.width >= LARGE]
+        direct = set(set_in_place(unit.updates, unit.resets, large))
+        groups: dict[tuple[Variable | bool, _Readers], list[Variable]] = {}
+        for register in unit.registers:
+            lone = register if is_wide(register.width) and register not in direct else False
+            key = (True if register in direct else lone, readers[register])
+            groups.setdefault(key, []).append(register)
+        result = []
+        for (kind, flags), registers in groups.items():
             index = sum(len(g) for g in self._groups.values()) + len(result)
-            early = all(reader <= number or reader == last for reader in readers)
-            result.append(_Group(index, registers, readers, early))
+            first = registers[0]
+            group = _Group(index, registers, flags, early[first], direct=kind is True)
+            result.append(group)
             for register in registers:
                 field = self.text.name(register)
                 self.text.now[register] = f"now{index}.{field}"
-                self.text.next[register] = f"next{index}.{field}"
-                if early and is_wide(register.width):
+                self.text.next[register] = f"{'now' if group.direct else 'next'}{index}.{field}"
+                if group.direct or (group.early and is_wide(register.width)):
                     self.text.flags[register] = f"set{index}"
         return result
 
-    def _marks(self, readers: Iterable[int]) -> list[str]:
+    def _marks(self, readers: "_Readers") -> list[str]:
         """Statements that flag units."""
-        words: dict[int, int] = {}
-        for reader in readers:
-            words[reader // WORD] = words.get(reader // WORD, 0) | 1 << reader % WORD
-        return [f"dirty[{n}] |= {bits:#x}ull;" for n, bits in sorted(words.items())]
+        always, inside = _words(readers.always), _words(readers.inside)
+        lines = []
+        for n in sorted(always.keys() | inside.keys()):
+            texts = [f"{always[n]:#x}ull"] if n in always else []
+            texts += [f"(open[{n}] & {inside[n]:#x}ull)"] if n in inside else []
+            lines.append(f"dirty[{n}] |= {' | '.join(texts)};")
+        return lines
 
     def _ask(self, flags: str, number: int) -> str:
         return f"{flags}[{number // WORD}] & {1 << number % WORD:#x}ull"
@@ -114,7 +150,7 @@ class _Writer:
         lines = []
         for group in self._all_groups():
             fields = [self._field(register) for register in group.registers]
-            names = f"now{group.number}, next{group.number}"
+            names = f"now{group.number}" + ("" if group.direct else f", next{group.number}")
             lines.append(f"    struct alignas(32) {{ {' '.join(fields)} }} {names};")
         for keeper in self._keepers.values():
             lines.append(f"    {declaration(keeper, self.text.name(keeper))} = {_zero(keeper)};")
@@ -123,7 +159,9 @@ class _Writer:
         for ram in self._netlist.rams:
             lines.append(f"    {_row(ram, self.text.name(ram))} = {{}};")
         words = len(self._units) // WORD + 1
-        lines.append(f"    uint64_t dirty[{words}] = {{}}, late[{words}] = {{}};")
+        lines.append(
+            f"    uint64_t dirty[{words}] = {{}}, late[{words}] = {{}}, open[{words}] = {{}};"
+        )
         return lines
 
     def _all_groups(self) -> list[_Group]:
@@ -143,7 +181,7 @@ class _Writer:
         """Bodies of all functions."""
         result = {}
         for ram in self._netlist.rams:
-            self.text.marks[ram] = " ".join(self._marks(self._readers.get(ram, ())))
+            self.text.marks[ram] = " ".join(self._marks(self._readers.get(ram, NOBODY)))
         for number, unit in enumerate(self._units):
             result[f"unit{number}"] = self._unit(unit, number)
             commits = [line for g in self._groups[unit] if not g.early for line in self._commit(g)]
@@ -157,14 +195,16 @@ class _Writer:
             *self.text.lines([self._settle]),
         ]
         result["probe"] = self.text.lines([self._probe])
-        result["touch"] = [f"    {mark}" for mark in self._marks(range(last + 1))]
+        result["touch"] = [
+            f"    {mark}" for mark in self._marks(_Readers(frozenset(range(last + 1)), frozenset()))
+        ]
         result["edge"] = self._edge(result)
         return result
 
     def _edge(self, functions: Iterable[str]) -> list[str]:
         lines = []
         for variable in self._netlist.inputs:
-            marks = self._marks(self._readers.get(variable, ()))
+            marks = self._marks(self._readers.get(variable, NOBODY))
             if marks:
                 name, seen = self.text.name(variable), self._seen(variable)
                 lines += _if_other(variable.width, seen, name, marks)
@@ -185,22 +225,42 @@ class _Writer:
             lines.append(f"    late[{word}] |= {bit};")
         if unit.exports:
             unit.updates.items = []
-        flags = [self.text.flags[r] for g in groups for r in g.registers if r in self.text.flags]
-        lines += [f"    bool {flag} = false;" for flag in flags]
+        flags = {self.text.flags[r] for g in groups for r in g.registers if r in self.text.flags}
+        lines += [f"    bool {flag} = false;" for flag in sorted(flags)]
+        looks = self._note_branches(unit)
+        lines += ["    uint64_t taken = 0;"] if looks else []
         lines += self.text.lines([unit.updates, unit.resets])
+        if looks:
+            lines.append(f"    open[{word}] = (open[{word}] & ~{bit}) | taken;")
         for variable, keeper in unit.exports.items():
-            readers = set(self._readers.get(variable, ())) - {self._flag[number]}
+            readers = self._readers.get(variable, NOBODY)
+            others = replace(readers, always=readers.always - {self._flag[number]})
             name = self.text.name(variable)
             kept = self.text.name(keeper)
-            lines += _if_other(variable.width, kept, name, self._marks(sorted(readers)))
+            lines += _if_other(variable.width, kept, name, self._marks(others))
         for group in groups:
             if group.early:
                 lines += self._commit(group)
         return lines
 
+    def _note_branches(self, unit: Unit) -> bool:
+        """Lets the branches with what a unit reads inside say so; whether there are any."""
+        bit = f"{1 << self._units.index(unit) % WORD:#x}ull"
+        found = False
+        for item in unit.updates.items if not unit.together else ():
+            if isinstance(item, Branch):
+                for _, block in item.cases:
+                    if not unit.inside.isdisjoint(block_reads(block)):
+                        block.note = f"taken = {bit};"
+                        found = True
+        return found
+
     def _commit(self, group: _Group) -> list[str]:
         """Makes next values the present ones."""
         marks = self._marks(group.readers)
+        if group.direct:
+            flag = self.text.flags[group.registers[0]]
+            return [f"    if ({flag}) {{", *(f"        {mark}" for mark in marks), "    }"]
         if group.registers[0] in self.text.flags:
             (register,) = group.registers
             now, following = self.text.now[register], self.text.next[register]
@@ -318,6 +378,14 @@ def _if_other(width: int, old: str, new: str, marks: Sequence[str]) -> list[str]
     else:
         test, copy = f"{old} != {new}", [f"{old} = {new};"]
     return [f"    if ({test}) {{", *(f"        {line}" for line in (*copy, *marks)), "    }"]
+
+
+def _words(flags: Iterable[int]) -> dict[int, int]:
+    """Flags as bits of words, by the words' numbers."""
+    words: dict[int, int] = {}
+    for flag in flags:
+        words[flag // WORD] = words.get(flag // WORD, 0) | 1 << flag % WORD
+    return words
 
 
 def _beat_bytes(netlist: Netlist) -> int:

@@ -37,13 +37,14 @@ __all__ = [
 
 
 class Block:
-    """Computations in their order, then items, executed together."""
+    """Computations in their order, then items, executed together; `note` is a statement before."""
 
     def __init__(self, parent: "Block | None" = None) -> None:
         self.parent = parent
         self.depth: int = parent.depth + 1 if parent else 0
         self.locals: list[Local] = []
         self.items: list[Item] = []
+        self.note = ""
 
 
 @dataclass(eq=False)

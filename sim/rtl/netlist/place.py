@@ -26,6 +26,12 @@ from vitral.sim.rtl.netlist.rtlil import NetlistError
 
 __all__ = ["ordered", "place", "place_outputs"]
 
+WIDE = 128
+"""Bits up to which a computation is better done once early than in several branches."""
+
+COPIES = 4
+"""Branches in which wider ones are repeated."""
+
 WORTH = 3
 """Operations that a branch must save in the cycles in which it is not taken."""
 
@@ -52,7 +58,7 @@ class _Placer:
     def __init__(self, nodes: Mapping[Variable, Node]) -> None:
         self._nodes = nodes
         self._top = Block()
-        self._place: dict[Variable, Block] = {}
+        self._places: dict[Variable, list[Block]] = {}
         self._cost: dict[Variable, int] = {}
 
     def place(self, blocks: Sequence[Block]) -> list[Variable]:
@@ -60,18 +66,16 @@ class _Placer:
         for block in blocks:
             for item in block.items:
                 self._use(item, block)
-        order = ordered(self._nodes, list(self._place))
+        order = ordered(self._nodes, list(self._places))
         users = Counter(v for variable in order for v in set(node_reads(self._nodes[variable])))
         for variable in order:
             self._cost[variable] = self._weight(variable, users)
         for variable in reversed(order):
-            block = self._place.get(variable)
-            if block is None:  # asked for by a case that does nothing
-                continue
-            local = Local(variable, self._compute(self._nodes[variable], block))
-            block.locals.insert(0, local)
-            for item in local.items:
-                self._use(item, block)
+            for block in self._places.get(variable, ()):  # none: only a case that is empty asks
+                local = Local(variable, self._compute(self._nodes[variable], block))
+                block.locals.insert(0, local)
+                for item in local.items:
+                    self._use(item, block)
         return order
 
     def _weight(self, variable: Variable, users: Counter[Variable]) -> int:
@@ -120,10 +124,20 @@ class _Placer:
     def _need(self, value: Value, block: Block) -> None:
         for variable in variables(value):
             if isinstance(self._nodes.get(variable), Read):
-                self._place[variable] = self._top  # before any memory is written
+                self._places[variable] = [self._top]  # before any memory is written
             elif variable in self._nodes:
-                place = self._place.get(variable)
-                self._place[variable] = block if place is None else _common(place, block)
+                self._put(variable, block)
+
+    def _put(self, variable: Variable, block: Block) -> None:
+        """Places a variable so that a block has it; wide ones rather in a few blocks than early."""
+        places = self._places.setdefault(variable, [])
+        if any(_common(place, block) is place for place in places):
+            return
+        places[:] = [place for place in places if _common(place, block) is not block]
+        places.append(block)
+        if len(places) > (COPIES if variable.width > WIDE else 1):
+            while len(places) > 1:
+                places.append(_common(places.pop(), places.pop()))
 
 
 def _common(first: Block, second: Block) -> Block:

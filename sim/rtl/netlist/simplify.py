@@ -4,10 +4,10 @@ Names for parts of other values go away, equal computations of one instance beco
 between equal values and gates with constants too, and what nobody needs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from vitral.sim.rtl.netlist.items import node_reads, variables
+from vitral.sim.rtl.netlist.items import variables
 from vitral.sim.rtl.netlist.netlist import (
     Choice,
     Decision,
@@ -21,12 +21,19 @@ from vitral.sim.rtl.netlist.netlist import (
     Variable,
     cut,
     joined,
-    part_width,
     width_of,
 )
 from vitral.sim.rtl.netlist.place import ordered
 
 __all__ = ["simplify"]
+
+Cases = tuple[tuple[tuple[str, ...], tuple[Step, ...]], ...]
+
+LOW_BITS = ("add", "sub", "mul", "and", "or", "xor", "not", "neg", "mux", "shl", "dot")
+"""Operators whose lowest bits depend on no higher ones than these in any operand."""
+
+CHOICE = 2
+"""The operand of a multiplexer that selects; other operators do not have so many."""
 
 
 def simplify(netlist: Netlist) -> None:
@@ -43,7 +50,7 @@ class _Simplifier:
     def run(self) -> None:
         netlist = self._netlist
         nodes: dict[Variable, Node] = {}
-        for variable in ordered(netlist.nodes, list(_roots(netlist))):
+        for variable in ordered(netlist.nodes, _roots(netlist)):
             node = self._node(netlist.nodes[variable])
             value = self._known_value(node)
             if value is None:
@@ -60,9 +67,10 @@ class _Simplifier:
         for write in netlist.writes:
             write.address, write.value = self._value(write.address), self._value(write.value)
             (write.enable,) = self._value((write.enable,))
-        needed = set(ordered(nodes, list(_roots(netlist))))
-        for variable in nodes.keys() - needed:
+        order = ordered(nodes, _roots(netlist))
+        for variable in nodes.keys() - set(order):
             del netlist.nodes[variable]
+        _narrow(netlist, order)
 
     def _value(self, value: Value) -> Value:
         parts = []
@@ -91,6 +99,7 @@ class _Simplifier:
             value = self._value(step.value)
             cases = tuple((patterns, tuple(self._steps(inner))) for patterns, inner in step.cases)
             if not _is_constant(value):
+                steps = [] if _is_complete(value, cases) else steps
                 steps.append(Choice(value, cases))
                 continue
             inner = next((inner for patterns, inner in cases if _matches(value, patterns)), ())
@@ -110,14 +119,59 @@ class _Simplifier:
         return None if other is node.target else ((other, 0, other.width),)
 
 
-def _roots(netlist: Netlist) -> Iterator[Variable]:
+def _narrow(netlist: Netlist, order: Sequence[Variable]) -> None:
+    """Makes operators' results and operands no wider than what anybody needs of them."""
+    used: dict[Variable, int] = {}
+
+    def use(values: Iterable[Value]) -> None:
+        for value in values:
+            for part in value:
+                if not isinstance(part, str):
+                    used[part[0]] = max(used.get(part[0], 0), part[1] + part[2])
+
+    use(_root_values(netlist))
+    for variable in reversed(order):
+        node = netlist.nodes[variable]
+        if isinstance(node, Operator):
+            if node.kind in LOW_BITS and used[variable] < variable.width:
+                variable.width = used[variable]
+                node.operands = tuple(_lowest(node))
+            use(node.operands)
+        elif isinstance(node, Read):
+            use([node.address])
+        else:
+            use(_step_values(node.body))
+
+
+def _lowest(node: Operator) -> Iterator[Value]:
+    """What an operator needs of its operands."""
+    for number, operand in enumerate(node.operands):
+        if node.kind in ("dot", "shl") or number == CHOICE:
+            yield operand
+        else:
+            yield tuple(cut(operand, 0, node.target.width))
+
+
+def _root_values(netlist: Netlist) -> Iterator[Value]:
+    """All values that something other than a node reads."""
     for _, value in (*netlist.registers, *netlist.outputs, *netlist.probes):
-        yield from variables(value)
+        yield value
     for read in netlist.reads:
-        yield from variables(read.address)
-        yield from variables(read.enable or ())
+        yield from (read.address, read.enable or ())
     for write in netlist.writes:
-        yield from variables((*write.address, *write.value, write.enable))
+        yield from (write.address, write.value, (write.enable,))
+
+
+def _step_values(steps: Iterable[Step]) -> Iterator[Value]:
+    for step in steps:
+        yield step.value
+        if isinstance(step, Choice):
+            for _, inner in step.cases:
+                yield from _step_values(inner)
+
+
+def _roots(netlist: Netlist) -> list[Variable]:
+    return [variable for value in _root_values(netlist) for variable in variables(value)]
 
 
 def _is_constant(value: Value) -> bool:
@@ -136,8 +190,17 @@ def _matches(value: Value, patterns: tuple[str, ...]) -> bool:
     )
 
 
+def _is_complete(value: Value, cases: Cases) -> bool:
+    """Whether there is a case for everything, and each sets the whole variable."""
+    patterns = {pattern for patterns, _ in cases for pattern in patterns}
+    every = any(not patterns for patterns, _ in cases) or (
+        len(patterns) == 1 << width_of(value) and not any("-" in pattern for pattern in patterns)
+    )
+    return every and all(_is_whole(inner) for _, inner in cases)
+
+
 def _is_whole(steps: tuple[Step, ...]) -> bool:
-    return bool(steps) and isinstance(steps[0], Put)
+    return any(isinstance(step, Put) or _is_complete(step.value, step.cases) for step in steps)
 
 
 def _decided(node: Decision) -> Value | None:

@@ -217,6 +217,8 @@ class Statements(Expressions):
 
     def _block(self, block: Block, depth: int) -> None:
         """Items, each after the locals that it is the first to need; memories are read first."""
+        if block.note:
+            self._put(depth, block.note)
         waiting = {local.variable: local for local in block.locals}
         for local in block.locals:
             if any(isinstance(item, Fetch) for item in local.items):

@@ -6,11 +6,18 @@ reads; a unit of the first kind reads exports and has none.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vitral.sim.rtl.netlist.edge import edge_items, uses_of
-from vitral.sim.rtl.netlist.items import Block, Set, block_reads, node_reads
+from vitral.sim.rtl.netlist.items import (
+    Block,
+    Branch,
+    Set,
+    block_reads,
+    node_reads,
+    variables,
+)
 from vitral.sim.rtl.netlist.netlist import Netlist, Node, Operator, Ram, Variable
 from vitral.sim.rtl.netlist.place import ordered, place
 
@@ -32,6 +39,7 @@ STATE = 1 << 30
 class Unit:
     """What is evaluated together; `exports` are variables, each with the one that keeps it.
 
+    What it reads `inside` is of no account as long as no branch was taken that reads it.
     Units that are `together` all run when one of them has to.
     """
 
@@ -43,6 +51,7 @@ class Unit:
     updates: Block = field(default_factory=Block)
     resets: Block = field(default_factory=Block)
     reads: set[Variable | Ram] = field(default_factory=set)
+    inside: set[Variable | Ram] = field(default_factory=set)
 
 
 def find_units(netlist: Netlist, together: Sequence[str] = ()) -> list[Unit]:
@@ -79,6 +88,20 @@ def _fill(unit: Unit, nodes: Mapping[Variable, Node], kept: Mapping[Variable, Va
         for thing in block_reads(block)
         if thing not in own
     }
+    unit.inside = unit.reads - set(_outside(unit))
+
+
+def _outside(unit: Unit) -> Iterator[Variable | Ram]:
+    """What a unit reads whatever branches it takes."""
+    first = Block()
+    for item in unit.updates.items:
+        if isinstance(item, Branch):
+            yield from variables(item.value)
+        else:
+            first.items.append(item)
+    first.locals = unit.updates.locals
+    yield from block_reads(first)
+    yield from block_reads(unit.resets)
 
 
 class Homes:
