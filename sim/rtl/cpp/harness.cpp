@@ -45,7 +45,7 @@ public:
         m_top->aresetn = 0;
         for (unsigned i = 0; i < kResetCycles; ++i) {
             low();
-            clock_high();
+            clock_high(true);
             memory.reset();
             apply();
         }
@@ -66,7 +66,7 @@ public:
             const bool aw = m_top->s_axi_awvalid && m_top->s_axi_awready;
             const bool w = m_top->s_axi_wvalid && m_top->s_axi_wready;
             const bool b = m_top->s_axi_bvalid;
-            high();
+            high(true);
             if (aw) m_top->s_axi_awvalid = 0;
             if (w) m_top->s_axi_wvalid = 0;
             if (b) {
@@ -86,7 +86,7 @@ public:
             const bool ar = m_top->s_axi_arvalid && m_top->s_axi_arready;
             const bool r = m_top->s_axi_rvalid;
             if (r) *value = m_top->s_axi_rdata;
-            high();
+            high(true);
             if (ar) m_top->s_axi_arvalid = 0;
             if (r) {
                 m_top->s_axi_rready = 0;
@@ -99,6 +99,7 @@ public:
     // Until the interrupt, the cycle limit, `quiet` cycles without bus traffic, or a broken rule.
     End run(uint64_t cycles, uint64_t quiet) {
         m_model.touch();
+        m_answered = true;
         const uint64_t end = cycle + cycles;
         uint64_t since = cycle;
         while (cycle < end) {
@@ -108,7 +109,7 @@ public:
                 m_model.probe();
                 timeline.sample(memory.read_beats, memory.write_beats);
             }
-            high();
+            high(false);
             if (irq) return memory.error.empty() ? kDone : kProtocol;
             if (memory.activity > since) since = memory.activity;
             if (cycle - since >= quiet) return kQuiet;
@@ -126,24 +127,29 @@ private:
     Model m_model;
     Model::Top* const m_top = m_model.top();
     Outputs<kBeat> m_out{};
+    bool m_fresh = true;  // whether `m_out` has to be sampled
+    bool m_answered = true;  // whether the memory's signals may differ from those of a cycle ago
 
     void step() {
         low();
-        high();
+        high(true);
     }
 
-    void low() { m_model.settle(cycle); }
+    void low() { m_fresh |= m_model.settle(cycle); }
 
-    void high() {
-        sample();
+    // `asked` says that inputs besides the memory's may have changed.
+    void high(bool asked) {
+        if (m_fresh) sample();
+        m_fresh = false;
         if (signature) sign();
-        memory.edge(m_out, cycle);
-        clock_high();
-        apply();
+        const bool answers = memory.edge(m_out, cycle);
+        clock_high(asked | m_answered);
+        if (answers) apply();
+        m_answered = answers;
     }
 
-    void clock_high() {
-        m_model.edge(cycle);
+    void clock_high(bool changed) {
+        m_model.edge(cycle, changed);
         ++cycle;
     }
 

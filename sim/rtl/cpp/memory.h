@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -83,6 +84,7 @@ public:
     }
 
     void configure(const Settings& settings) {
+        m_wake = 0;
         m_settings = settings;
         m_random = settings.seed * 0x9E3779B97F4A7C15ull + 0x1234567;
         m_read_count = m_write_count = 0;
@@ -96,6 +98,7 @@ public:
     }
 
     void reset() {
+        m_wake = 0;
         in = Inputs<kBeat>{};
         m_reads.clear();
         m_writes.clear();
@@ -109,13 +112,16 @@ public:
     unsigned reads_open() const { return m_reads_open; }
     unsigned writes_open() const { return m_writes_open; }
 
-    // One rising clock edge.
-    void edge(const Outputs<kBeat>& out, uint64_t cycle) {
+    // One rising clock edge; says whether `in` may have changed.
+    bool edge(const Outputs<kBeat>& out, uint64_t cycle) {
+        if (cycle < m_wake && !(out.arvalid | out.awvalid | out.wvalid)) return false;
         if (m_held_ar | m_held_aw | m_held_w) check_held(out, cycle);
         hold(out);
         uint64_t stalls = m_settings.stall_threshold ? draw() : 0;
         read_side(out, cycle, stalls);
         write_side(out, cycle, stalls);
+        m_wake = wake();
+        return true;
     }
 
 private:
@@ -147,6 +153,7 @@ private:
     std::vector<Range> m_ranges;
     std::vector<uint64_t> m_fail_reads, m_fail_writes;
     uint64_t m_random = 1;
+    uint64_t m_wake = 0;  // first cycle in which something happens even if the core asks nothing
     uint64_t m_read_count = 0, m_write_count = 0;
     std::deque<Read> m_reads;
     std::deque<Write> m_writes;
@@ -171,6 +178,17 @@ private:
     // Channels take their 12 bits at shifts 0..4 of the cycle's random word.
     bool stalls(uint64_t word, unsigned channel) const {
         return ((word >> (12 * channel)) & 0xFFF) < m_settings.stall_threshold;
+    }
+
+    // `m_wake` after an edge: until then, the memory's signals stay unless the core wants something.
+    uint64_t wake() const {
+        if (m_settings.stall_threshold || in.rvalid || in.bvalid || m_held_ar || m_held_aw
+            || m_held_w)
+            return 0;
+        uint64_t first = ~0ull;
+        if (!m_reads.empty()) first = m_reads.front().ready - 1;
+        if (!m_answers.empty()) first = std::min(first, m_answers.front().ready - 1);
+        return first;
     }
 
     void broken(uint64_t cycle, const char* format, ...) {

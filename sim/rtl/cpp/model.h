@@ -41,8 +41,13 @@ public:
 
     Top* top() { return m_top.get(); }
 
-    void settle(uint64_t) { m_top->settle(); }
-    void edge(uint64_t) { m_top->edge(); }
+    // Gives the outputs their values; says whether any may have changed.
+    bool settle(uint64_t) { return m_top->settle(); }
+    // A rising edge; `changed` says whether any input may differ from that of the cycle before.
+    void edge(uint64_t, bool changed) {
+        if (changed) m_top->look();
+        m_top->tick();
+    }
     void touch() { m_top->touch(); }
 
     // What the state registers and the status register show in this cycle.
@@ -85,13 +90,14 @@ public:
 
     void touch() {}
 
-    void settle(uint64_t cycle) {
+    bool settle(uint64_t cycle) {
         m_top->aclk = 0;
         m_top->eval();
         dump(10 * cycle);
+        return true;
     }
 
-    void edge(uint64_t cycle) {
+    void edge(uint64_t cycle, bool) {
         m_top->aclk = 1;
         m_top->eval();
         dump(10 * cycle + 5);

@@ -25,7 +25,7 @@ __all__ = ["write_cpp"]
 
 _PUBLIC = re.compile(r"\.(?:memory|lane\d+|bank_\d+)$")
 
-_ALWAYS = ("edge", "settle", "probe", "touch")
+SHORT = ("edge", "settle", "probe", "touch", "look", "tick")
 """Functions that others call."""
 
 WORD = 64
@@ -81,8 +81,7 @@ class _Writer:
         self._settle = place_outputs(netlist, self._outputs)
         self._probe = place_outputs(netlist, self._probes)
         self._units = find_units(netlist, together)
-        last = max((n for n, unit in enumerate(self._units) if unit.together), default=0)
-        self._flag = [last if unit.together else n for n, unit in enumerate(self._units)]
+        self._together = {n for n, unit in enumerate(self._units) if unit.together}
         self._readers = self._find_readers()
         self._groups: dict[Unit, list[_Group]] = {}
         for number, unit in enumerate(self._units):
@@ -93,10 +92,10 @@ class _Writer:
         """Flags of the units that read something; that of the outputs is the last."""
         always: dict[Variable | Ram, set[int]] = {}
         inside: dict[Variable | Ram, set[int]] = {}
-        for flag, unit in zip(self._flag, self._units, strict=True):
+        for number, unit in enumerate(self._units):
             for thing in unit.reads:
                 kind = inside if thing in unit.inside and not unit.together else always
-                kind.setdefault(thing, set()).add(flag)
+                kind.setdefault(thing, set()).update(self._together if unit.together else {number})
         for thing in block_reads(self._settle):
             always.setdefault(thing, set()).add(len(self._units))
         return {
@@ -190,27 +189,34 @@ class _Writer:
         self.text.kept = {}
         last = len(self._units)
         result["settle"] = [
-            f"    if (!({self._ask('dirty', last)})) return;",
+            f"    if (!({self._ask('dirty', last)})) return false;",
             f"    dirty[{last // WORD}] &= ~{1 << last % WORD:#x}ull;",
             *self.text.lines([self._settle]),
+            "    return true;",
         ]
         result["probe"] = self.text.lines([self._probe])
         result["touch"] = [
             f"    {mark}" for mark in self._marks(_Readers(frozenset(range(last + 1)), frozenset()))
         ]
-        result["edge"] = self._edge(result)
+        result["look"] = self._look()
+        result["tick"] = self._tick(result)
+        result["edge"] = ["    look();", "    tick();"]
         return result
 
-    def _edge(self, functions: Iterable[str]) -> list[str]:
+    def _look(self) -> list[str]:
         lines = []
         for variable in self._netlist.inputs:
             marks = self._marks(self._readers.get(variable, NOBODY))
             if marks:
                 name, seen = self.text.name(variable), self._seen(variable)
                 lines += _if_other(variable.width, seen, name, marks)
-        lines += _dispatch("dirty", [(n, flag, f"unit{n}") for n, flag in enumerate(self._flag)])
-        commits = [(n, n, f"commit{n}") for n in range(len(self._units))]
-        return lines + _dispatch("late", [one for one in commits if one[2] in functions])
+        return lines
+
+    def _tick(self, functions: Iterable[str]) -> list[str]:
+        units = [(n, f"unit{n}") for n in range(len(self._units))]
+        commits = [(n, f"commit{n}") for n in range(len(self._units))]
+        late = [pair for pair in commits if pair[1] in functions]
+        return [*_dispatch("dirty", units), *_dispatch("late", late)]
 
     def _unit(self, unit: Unit, number: int) -> list[str]:
         self.text.kept = {
@@ -234,10 +240,11 @@ class _Writer:
             lines.append(f"    open[{word}] = (open[{word}] & ~{bit}) | taken;")
         for variable, keeper in unit.exports.items():
             readers = self._readers.get(variable, NOBODY)
-            others = replace(readers, always=readers.always - {self._flag[number]})
+            if unit.together:
+                readers = replace(readers, always=readers.always - self._together)
             name = self.text.name(variable)
             kept = self.text.name(keeper)
-            lines += _if_other(variable.width, kept, name, self._marks(others))
+            lines += _if_other(variable.width, kept, name, self._marks(readers))
         for group in groups:
             if group.early:
                 lines += self._commit(group)
@@ -290,9 +297,10 @@ class _Writer:
 def write_cpp(netlist: Netlist, name: str, together: Sequence[str] = ()) -> str:
     """C++ of a class `name`: ports and probes as members, its memories, and what moves it.
 
-    `edge()` is a rising edge of the one clock, with the inputs as they are; `settle()` gives the
-    outputs their values, `probe()` the probes. `touch()` has to be called after memories were
-    written from outside.
+    `edge()` is a rising edge of the one clock, with the inputs as they are: `look()` at them, which
+    may be left out when they are those of the edge before, and `tick()`. `settle()` gives the
+    outputs their values and says whether any may have changed, `probe()` the probes. `touch()`
+    has to be called after memories were written from outside.
 
     Raises
     ------
@@ -317,16 +325,12 @@ def write_cpp(netlist: Netlist, name: str, together: Sequence[str] = ()) -> str:
         "    template <class Visitor> void memories(Visitor&& visit) {",
         *writer.visits(),
         "    }",
-        *(f"    void {title}();" for title in functions),
+        *(f"    {_kind(title)} {title}();" for title in functions),
         "};",
     ]
     for title, body in functions.items():
-        kind = (
-            "inline"
-            if title in ("edge", "settle", "probe", "touch")
-            else "__attribute__((noinline)) inline"
-        )
-        lines += ["", f"{kind} void {name}::{title}() {{", *body, "}"]
+        place = "inline" if title in SHORT else "__attribute__((noinline)) inline"
+        lines += ["", f"{place} {_kind(title)} {name}::{title}() {{", *body, "}"]
     return "\n".join([*lines, "", "}  // namespace vitral", ""])
 
 
@@ -343,27 +347,17 @@ def _check_outputs(netlist: Netlist) -> None:
                 stack += node_reads(netlist.nodes[variable])
 
 
-def _dispatch(flags: str, functions: Sequence[tuple[int, int, str]]) -> list[str]:
-    """Calls functions, given as (number, flag, name), in their order, those with flags.
-
-    Flags set meanwhile count if they are ahead. One that several have goes away at the last one,
-    whose number it is.
-    """
+def _dispatch(flags: str, functions: Sequence[tuple[int, str]]) -> list[str]:
+    """Calls the flagged functions, in their order; flags set meanwhile count if they are ahead."""
     lines = []
-    for _, group in groupby(
-        functions, key=lambda one: (one[1] if one[0] != one[1] else -1, one[0] // RUN)
-    ):
+    for _, group in groupby(functions, key=lambda pair: pair[0] // RUN):
         run = list(group)
-        word = f"{flags}[{run[0][1] // WORD}]"
-        tests = [(f"{1 << flag % WORD:#x}ull", n == flag, name) for n, flag, name in run]
-        bits = 0
-        for _, flag, _ in run:
-            bits |= 1 << flag % WORD
-        lines.append(f"    if ({word} & {bits:#x}ull) {{")
-        for bit, last, function in tests:
-            ask = f"if ({word} & {bit}) " if len(run) > 1 else ""
-            clear = f"{word} &= ~{bit}, " if last else ""
-            lines.append(f"        {ask}{clear}{function}();")
+        ((word, bits),) = _words(number for number, _ in run).items()
+        name = f"{flags}[{word}]"
+        lines.append(f"    if ({name} & {bits:#x}ull) {{")
+        for number, title in run:
+            bit = f"{1 << number % WORD:#x}ull"
+            lines.append(f"        if ({name} & {bit}) {name} &= ~{bit}, {title}();")
         lines.append("    }")
     return lines
 
@@ -386,6 +380,11 @@ def _words(flags: Iterable[int]) -> dict[int, int]:
     for flag in flags:
         words[flag // WORD] = words.get(flag // WORD, 0) | 1 << flag % WORD
     return words
+
+
+def _kind(title: str) -> str:
+    """What a function returns."""
+    return "bool" if title == "settle" else "void"
 
 
 def _beat_bytes(netlist: Netlist) -> int:
