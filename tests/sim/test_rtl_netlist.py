@@ -167,7 +167,32 @@ class OddRows:
         self.m.d.sync += self.registers[0].eq(read.data)
 
 
-def run_amaranth(circuit: Circuit | OddRows, stimuli: list[list[int]]) -> list[list[int]]:
+class WideMoves:
+    """Wide registers that swap, follow each other, and are read while they move."""
+
+    def __init__(self) -> None:
+        self.m = m = Module()
+        self.inputs = [Signal(width, name=f"in_{n}") for n, width in enumerate((1, 1, 1, 64))]
+        swap, move, shift, data = self.inputs
+        inner = Module()
+        m.submodules.inner = inner
+        self.registers = [Signal(192, name=f"r_{n}") for n in range(6)] + [Signal(64, name="r_6")]
+        self.outputs = [Signal(len(r), name=f"out_{n}") for n, r in enumerate(self.registers)]
+        m.d.comb += [output.eq(r) for r, output in zip(self.registers, self.outputs, strict=True)]
+        left, right, first, second, third, mixed, total = self.registers
+        with inner.If(swap):
+            inner.d.sync += [left.eq(right), right.eq(Cat(data, left))]
+        with inner.If(move):
+            inner.d.sync += [third.eq(second), first.eq(Cat(data, ~data, data)), second.eq(first)]
+        with inner.If(shift):
+            inner.d.sync += mixed.eq(Cat(mixed[64:], third[:64]))
+        inner.d.sync += total.eq(total + (first[:64] & second[:64]) + mixed[:64] + left[128:])
+
+
+AnyCircuit = Circuit | OddRows | WideMoves
+
+
+def run_amaranth(circuit: AnyCircuit, stimuli: list[list[int]]) -> list[list[int]]:
     seen: list[list[int]] = []
 
     async def bench(ctx):
@@ -193,9 +218,11 @@ def emit(inner: Module, ports: list[Signal]) -> str:
     return rtlil.convert(m, name="top", ports=[clk, *ports], emit_src=False)
 
 
-def build_native(m: Module, ports: list[Signal], main: str, folder: Path) -> ctypes.CDLL:
+def build_native(
+    m: Module, ports: list[Signal], main: str, folder: Path, together: tuple[str, ...] = ()
+) -> ctypes.CDLL:
     """The library of a circuit's C++ and of functions around it, which know it as `core`."""
-    text = write_cpp(flatten(read_rtlil(emit(m, ports)), r"\top"), "Core")
+    text = write_cpp(flatten(read_rtlil(emit(m, ports)), r"\top"), "Core", together)
     (folder / "core.h").write_text(text)
     (folder / "main.cpp").write_text(
         f'#include "core.h"\nusing namespace vitral;\nstatic Core core;\nextern "C" {{\n{main}}}\n'
@@ -209,7 +236,7 @@ def build_native(m: Module, ports: list[Signal], main: str, folder: Path) -> cty
 
 
 def run_native(
-    circuit: Circuit | OddRows, stimuli: list[list[int]], folder: Path
+    circuit: AnyCircuit, stimuli: list[list[int]], folder: Path, together: tuple[str, ...] = ()
 ) -> list[list[int]]:
     sets = "\n".join(
         f"std::memcpy(&core.{s.name}, in + {64 * n}, sizeof core.{s.name});"
@@ -221,7 +248,8 @@ def run_native(
     )
     main = f"void step(const uint8_t* in, uint8_t* out) {{\n{sets}\n"
     main += f"core.settle();\n{gets}\ncore.edge();\n}}\n"
-    step = build_native(circuit.m, [*circuit.inputs, *circuit.outputs], main, folder).step
+    ports = [*circuit.inputs, *circuit.outputs]
+    step = build_native(circuit.m, ports, main, folder, together).step
     seen = []
     for values in stimuli:
         data = b"".join(value.to_bytes(64, "little") for value in values)
@@ -234,11 +262,13 @@ def run_native(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_circuits_do_the_same_as_in_amaranth(seed: int, tmp_path: Path) -> None:
+    """Every other one with two of its instances as one unit."""
     rng = random.Random(seed)
     circuit = Circuit(seed)
     stimuli = [[rng.getrandbits(len(s)) for s in circuit.inputs] for _ in range(CYCLES)]
     wanted = run_amaranth(circuit, stimuli)
-    got = run_native(circuit, stimuli, tmp_path)
+    together = ("circuit.instance_0", "circuit.instance_2") if seed % 2 else ()
+    got = run_native(circuit, stimuli, tmp_path, together)
     for cycle, (row, other) in enumerate(zip(got, wanted, strict=True)):
         names = [s.name for s, a, b in zip(circuit.registers, row, other, strict=True) if a != b]
         assert not names, f"seed {seed}, cycle {cycle}: {names}"
@@ -248,6 +278,13 @@ def test_random_circuits_do_the_same_as_in_amaranth(seed: int, tmp_path: Path) -
 def test_rows_that_end_inside_a_byte_keep_apart(tmp_path: Path) -> None:
     rng = random.Random(129)
     circuit = OddRows()
+    stimuli = [[rng.getrandbits(len(s)) for s in circuit.inputs] for _ in range(CYCLES)]
+    assert run_native(circuit, stimuli, tmp_path) == run_amaranth(circuit, stimuli)
+
+
+def test_wide_registers_take_what_others_had_before(tmp_path: Path) -> None:
+    rng = random.Random(192)
+    circuit = WideMoves()
     stimuli = [[rng.getrandbits(len(s)) for s in circuit.inputs] for _ in range(CYCLES)]
     assert run_native(circuit, stimuli, tmp_path) == run_amaranth(circuit, stimuli)
 

@@ -73,7 +73,7 @@ class _Order:
     def accepts(self, variable: Variable) -> bool:
         """Whether a register can be set in place besides those accepted; if so, orders items."""
         setters = self._setters.get(variable, [])
-        if len(setters) != 1 or variable in self._reads[setters[0]]:
+        if len(setters) != 1:
             return False
         readers = {n for n, reads in enumerate(self._reads) if variable in reads}
         added = [n for n in readers if setters[0] not in self._after[n]]
