@@ -1,16 +1,28 @@
 """Runs one random program on two simulators and says what differs."""
 
+from typing import Protocol
+
 from engines import Engine
 
-from programs.generate import Program
-from vitral.program import Dram, OnChip, Outcome
+from vitral.program import Dram, Launch, OnChip, Outcome
 
-__all__ = ["State", "differences", "state_after"]
+__all__ = ["Runnable", "State", "differences", "state_after"]
 
 State = tuple[Outcome, Dram, OnChip]
 
 
-def state_after(program: Program, engine: Engine) -> State:
+class Runnable(Protocol):
+    """A program with its memories."""
+
+    @property
+    def launch(self) -> Launch: ...
+    @property
+    def dram(self) -> Dram: ...
+    @property
+    def onchip(self) -> OnChip: ...
+
+
+def state_after(program: Runnable, engine: Engine) -> State:
     """Outcome and memories after a run on copies of the program's memories."""
     dram, onchip = program.dram.copy(), program.onchip.copy()
     return engine.run(program.launch, dram, onchip=onchip), dram, onchip
