@@ -6,7 +6,7 @@ ones when all units are done.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -216,7 +216,10 @@ class _Writer:
         units = [(n, f"unit{n}") for n in range(len(self._units))]
         commits = [(n, f"commit{n}") for n in range(len(self._units))]
         late = [pair for pair in commits if pair[1] in functions]
-        return [*_dispatch("dirty", units), *_dispatch("late", late)]
+        return [
+            *_dispatch("dirty", units, self._together),
+            *_dispatch("late", late, self._together),
+        ]
 
     def _unit(self, unit: Unit, number: int) -> list[str]:
         self.text.kept = {
@@ -347,18 +350,26 @@ def _check_outputs(netlist: Netlist) -> None:
                 stack += node_reads(netlist.nodes[variable])
 
 
-def _dispatch(flags: str, functions: Sequence[tuple[int, str]]) -> list[str]:
-    """Calls the flagged functions, in their order; flags set meanwhile count if they are ahead."""
+def _dispatch(
+    flags: str, functions: Sequence[tuple[int, str]], alone: Collection[int]
+) -> list[str]:
+    """Calls the flagged functions, in their order; flags set meanwhile count if they are ahead.
+
+    Those that are not `alone` are asked in runs, as most of them rest.
+    """
     lines = []
-    for _, group in groupby(functions, key=lambda pair: pair[0] // RUN):
+    for _, group in groupby(functions, key=lambda pair: (pair[0] in alone, pair[0] // RUN)):
         run = list(group)
         ((word, bits),) = _words(number for number, _ in run).items()
         name = f"{flags}[{word}]"
-        lines.append(f"    if ({name} & {bits:#x}ull) {{")
+        calls = []
         for number, title in run:
             bit = f"{1 << number % WORD:#x}ull"
-            lines.append(f"        if ({name} & {bit}) {name} &= ~{bit}, {title}();")
-        lines.append("    }")
+            calls.append(f"    if ({name} & {bit}) {name} &= ~{bit}, {title}();")
+        if len(run) > 1:
+            calls = [f"    {call}" for call in calls]
+            calls = [f"    if ({name} & {bits:#x}ull) {{", *calls, "    }"]
+        lines += calls
     return lines
 
 
