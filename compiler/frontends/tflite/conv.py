@@ -10,7 +10,7 @@ from vitral.compiler.frontends.tflite.fixed_point import (
     activation_bounds,
     quantize_multiplier,
 )
-from vitral.compiler.frontends.tflite.scope import Scope
+from vitral.compiler.frontends.tflite.scope import Scope, hint
 from vitral.compiler.frontends.tflite.windows import Windows, read_windows
 from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import Bounds, Conv2d, FixedPoint, Reshape
@@ -85,12 +85,13 @@ def _fully_connected(scope: Scope) -> Value:
 
 
 def _weight(scope: Scope, *, axis: int, rank: int) -> Array:
+    scope.quant(0)
     tensor = scope.tensor(1)
     weight, quant = scope.array(1), tensor.quant
     if tensor.dtype != "int8" or quant is None or weight.ndim != rank:
         raise scope.fail(
             f"needs int8 weights of rank {rank} with scales as tensor {tensor.name!r},"
-            f" got {tensor.dtype} {list(tensor.shape)}"
+            f" got {tensor.dtype} {list(tensor.shape)}{hint(tensor)}"
         )
     if any(quant.zero_point):
         raise scope.fail(f"needs weights {tensor.name!r} with zero point 0, got another")

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from vitral.compiler.frontends.tflite.builder import Value
 from vitral.compiler.frontends.tflite.fixed_point import multiply, multiply_q8
 from vitral.compiler.frontends.tflite.model import TensorRecord
-from vitral.compiler.frontends.tflite.scope import Scope
+from vitral.compiler.frontends.tflite.scope import Scope, hint
 from vitral.compiler.ir import QUANTIZED, Quant
 from vitral.compiler.ir.ops import Dequantize, Quantize, Table
 
@@ -67,6 +67,7 @@ def _quant(scope: Scope, tensor: TensorRecord) -> Quant:
     if tensor.dtype not in QUANTIZED or tensor.quant is None or tensor.quant.axis is not None:
         raise scope.fail(
             f"needs int8 or uint8 with one scale as tensor {tensor.name!r}, got {tensor.dtype}"
+            f"{hint(tensor)}"
         )
     return tensor.quant
 

@@ -11,11 +11,13 @@ from vitral.compiler.frontends.tflite import (
     shape,
     softmax,
     unary,
+    variables,
 )
 from vitral.compiler.frontends.tflite.builder import Builder, Value
 from vitral.compiler.frontends.tflite.file import read_bytes
-from vitral.compiler.frontends.tflite.model import Model, Node, TensorRecord, load_model
+from vitral.compiler.frontends.tflite.model import Model, TensorRecord, load_model
 from vitral.compiler.frontends.tflite.scope import ROUNDINGS, Scope, TfliteRounding
+from vitral.compiler.frontends.tflite.states import States
 from vitral.compiler.ir import QUANTIZED, Graph, Quant
 from vitral.errors import CompileError
 
@@ -30,9 +32,11 @@ OPERATORS: dict[str, Callable[[Scope], Value | tuple[Value, ...]]] = {
     **shape.OPERATORS,
     **softmax.OPERATORS,
     **unary.OPERATORS,
+    **variables.OPERATORS,
 }
 """Operator to its import function."""
 
+_WITHOUT_RESULT = ("ASSIGN_VARIABLE", "CALL_ONCE")
 _FEEDS = ("int8", "uint8", "float32")
 
 
@@ -49,14 +53,23 @@ def import_tflite(
         raise CompileError(f"tflite_rounding must be one of {', '.join(ROUNDINGS)}, got {rounding}")
     model = load_model(read_bytes(source))
     builder = Builder({tensor.name for tensor in model.tensors})
-    values = _inputs(model, builder, shapes or {})
+    values, states = _inputs(model, builder, shapes or {}), States()
     for node in model.nodes:
-        _import_node(model, node, values, builder, rounding)
+        scope = Scope(
+            model=model,
+            node=node,
+            values=values,
+            builder=builder,
+            states=states,
+            rounding=rounding,
+        )
+        _import_node(scope)
     repeated = [i for i in model.outputs if model.outputs.count(i) > 1]
     if repeated:
         raise CompileError(f"output {model.tensors[repeated[0]].name!r}: needs to be listed once")
     outputs = {model.tensors[i].name: _output(model, i, values, builder) for i in model.outputs}
-    return builder.finish(outputs, _edges(model))
+    edges = {**_edges(model), **states.edges}
+    return builder.finish({**outputs, **states.outputs()}, edges)
 
 
 def _inputs(
@@ -93,23 +106,17 @@ def _bound(tensor: TensorRecord, shapes: Mapping[str, Sequence[int] | int]) -> t
     return tuple(int(size) for size in given)
 
 
-def _import_node(
-    model: Model,
-    node: Node,
-    values: dict[int, Value],
-    builder: Builder,
-    rounding: TfliteRounding,
-) -> None:
+def _import_node(scope: Scope) -> None:
+    model, node = scope.model, scope.node
     operator = OPERATORS.get(node.op)
     if operator is None:
         names = ", ".join(repr(model.tensors[i].name) for i in node.outputs) or "nothing"
         raise node.fail(f"this operator is not supported; it computes {names}")
-    if not node.outputs:
+    if not node.outputs and node.op not in _WITHOUT_RESULT:
         raise node.fail("needs a result, got none")
-    scope = Scope(model=model, node=node, values=values, builder=builder, rounding=rounding)
     found = operator(scope)
     results = found if isinstance(found, tuple) else (found,)
-    values.update(zip(node.outputs, results, strict=False))
+    scope.values.update(zip(node.outputs, results, strict=False))
 
 
 def _output(model: Model, index: int, values: dict[int, Value], builder: Builder) -> Value:

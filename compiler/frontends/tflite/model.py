@@ -87,6 +87,8 @@ def load_model(data: bytes) -> Model:
     schema = _schema()
     try:
         return _Reader(schema, data).model()
+    except CompileError:
+        raise
     except _BROKEN as error:
         text = " ".join(str(error).split())
         raise CompileError(
@@ -168,6 +170,8 @@ class _Reader:
         shape = _integers(tensor.ShapeAsNumpy())
         if any(size < 0 for size in shape):
             raise CompileError(f"tensor {name!r}: needs sizes >= 0, got {list(shape)}")
+        if tensor.Sparsity() is not None:
+            raise CompileError(f"tensor {name!r}: needs dense data, got a sparse tensor")
         return TensorRecord(
             index=index,
             name=name,

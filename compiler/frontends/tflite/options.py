@@ -36,6 +36,7 @@ OPTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "ResizeNearestNeighborOptions",
         ("AlignCorners", "HalfPixelCenters"),
     ),
+    "VAR_HANDLE": ("VarHandleOptions", ("SharedName",)),
     "RESHAPE": ("ReshapeOptions", ("NewShapeAsNumpy",)),
     "SQUEEZE": ("SqueezeOptions", ("SqueezeDimsAsNumpy",)),
 }

@@ -93,6 +93,25 @@ def _split(scope: Scope) -> tuple[Value, ...]:
     )
 
 
+def _split_v(scope: Scope) -> tuple[Value, ...]:
+    """Parts of constant sizes along an axis, the last input; one size may be -1."""
+    x, sizes = scope.value(0), scope.integers(1)
+    (axis, *_) = scope.integers(2)
+    rank = len(x.shape)
+    if not -rank <= axis < rank or len(sizes) != len(scope.node.outputs):
+        raise scope.fail(f"needs a size for each result and an axis, got {sizes} and {axis}")
+    axis %= rank
+    if sizes.count(-1) == 1:
+        sizes[sizes.index(-1)] = x.shape[axis] - sum(sizes) - 1
+    if sum(sizes) != x.shape[axis] or min(sizes) < 1:
+        raise scope.fail(f"needs sizes > 0 of {x.shape[axis]} together, got {sizes}")
+    ends = np.cumsum(sizes).tolist()
+    return tuple(
+        _picked(scope, {axis: np.arange(end - size, end)}, value=x, result=i)
+        for i, (end, size) in enumerate(zip(ends, sizes, strict=True))
+    )
+
+
 def _gather(scope: Scope) -> Value:
     """Constant indices of rank 1."""
     x = scope.value(0)
@@ -177,6 +196,7 @@ OPERATORS = {
     "SLICE": _slice,
     "STRIDED_SLICE": _strided_slice,
     "SPLIT": _split,
+    "SPLIT_V": _split_v,
     "GATHER": _gather,
     "RESIZE_NEAREST_NEIGHBOR": _resize_nearest,
 }

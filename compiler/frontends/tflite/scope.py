@@ -8,13 +8,14 @@ import numpy.typing as npt
 from vitral.compiler.frontends.tflite.builder import Builder, Value
 from vitral.compiler.frontends.tflite.fixed_point import activation_bounds, activation_codes
 from vitral.compiler.frontends.tflite.model import Model, Node, TensorRecord
+from vitral.compiler.frontends.tflite.states import States
 from vitral.compiler.ir import Quant
 from vitral.compiler.ir.ops import Op
 from vitral.compiler.passes.law import code_bounds
 from vitral.errors import CompileError
 from vitral.isa import Rounding
 
-__all__ = ["ROUNDINGS", "Scope", "TfliteRounding"]
+__all__ = ["ROUNDINGS", "Scope", "TfliteRounding", "hint"]
 
 Array = npt.NDArray[Any]
 
@@ -31,6 +32,7 @@ class Scope:
     node: Node
     values: dict[int, Value]
     builder: Builder
+    states: States
     rounding: TfliteRounding
 
     def fail(self, text: str) -> CompileError:
@@ -105,9 +107,10 @@ class Scope:
     def codes(self, tensor: TensorRecord) -> Quant:
         """The affine map of an int8 tensor with one scale."""
         if tensor.dtype != "int8" or tensor.quant is None:
-            shown = tensor.dtype if tensor.quant is not None else f"{tensor.dtype} without scales"
-            hint = "; quantize the network to int8 first" if tensor.dtype == "float32" else ""
-            raise self.fail(f"needs int8 with a scale as tensor {tensor.name!r}, got {shown}{hint}")
+            shown = tensor.dtype if tensor.dtype != "int8" else "int8 without scales"
+            raise self.fail(
+                f"needs int8 with a scale as tensor {tensor.name!r}, got {shown}{hint(tensor)}"
+            )
         if tensor.quant.axis is not None:
             count = len(tensor.quant.scale)
             raise self.fail(f"needs one scale for tensor {tensor.name!r}, got {count}")
@@ -157,3 +160,8 @@ class Scope:
     def emit_like(self, value: Value, op: Op) -> Value:
         """Append an operator whose result lies as `value` does."""
         return self.emit_image(op) if value.image else self.emit_plain(op)
+
+
+def hint(tensor: TensorRecord) -> str:
+    """What to do about a tensor of reals where codes are needed."""
+    return "; quantize the network to int8 first" if tensor.dtype.startswith("float") else ""
