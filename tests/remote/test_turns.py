@@ -7,9 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from hand_made import double_module
-from serving import PATIENCE, X, doubled, served, wait_until
+from serving import PATIENCE, GatedDevice, X, doubled, served, wait_until
 
+from vitral.config import CoreConfig
 from vitral.errors import DeviceError
+from vitral.program import PAGE
+from vitral.runtime.remote.space import Space
 from vitral.runtime.remote.turns import Turns
 from vitral.runtime.session import Session
 
@@ -76,6 +79,47 @@ def test_stop_refuses_who_waits_and_who_asks(turns: Turns) -> None:
         thread.join()
     wait()
     assert errors == ["the server is being stopped"] * 2
+
+
+def test_server_that_stops_answers_who_runs_and_refuses_who_waits() -> None:
+    device = GatedDevice(CoreConfig())
+    with served(device) as server:
+        sessions = [Session(double_module(), server.address) for _ in range(2)]
+        results: dict[int, str] = {}
+
+        def work(number: int) -> None:
+            try:
+                sessions[number].run(None, {"x": X})
+                results[number] = "ran"
+            except DeviceError as error:
+                results[number] = str(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+        threads[0].start()
+        wait_until(lambda: len(device.started) == 1)
+        threads[1].start()
+        wait_until(lambda: len(server._service.device.turns._queue) == 2)
+        server.stop()
+        threads[1].join()
+        assert results.keys() == {1}
+        assert "the server is being stopped" in results[1]
+        device.gate.set()
+        threads[0].join()
+        assert results[0] == "ran"
+        for session in sessions:
+            session.close()
+
+
+def test_space_is_given_by_the_page_where_it_first_fits() -> None:
+    space = Space(10 * PAGE + 1)
+    places = [space.take(nbytes) for nbytes in (PAGE, PAGE + 1, 1, 0)]
+    assert places == [0, PAGE, 3 * PAGE, 4 * PAGE]
+    space.give_back(PAGE)
+    assert space.free_bytes == 7 * PAGE
+    assert space.take(3 * PAGE) == 5 * PAGE
+    assert space.take(2 * PAGE) == PAGE  # just fits
+    with pytest.raises(DeviceError, match=r"needs 12288 bytes .* has 40960 of which 8192 are free"):
+        space.take(3 * PAGE)
 
 
 def test_many_requests_of_eight_clients() -> None:
