@@ -9,9 +9,11 @@ import onnx
 import oracle
 import pytest
 from cases import (
+    CLIP_FORMS,
     ModelBuilder,
     accepted_forms,
     build_qdq,
+    clip_in_form,
     conv_rows,
     crc32,
     refused_forms,
@@ -124,21 +126,10 @@ def test_sum_beyond_int32_is_refused() -> None:
         run(131_072)
 
 
-@pytest.mark.parametrize("form", ["Constant", "initializer", "only max", "attributes"])
+@pytest.mark.parametrize("form", CLIP_FORMS)
 def test_clip_bounds_may_be_written_in_any_form(form: str) -> None:
     case = next(c for c in small_convs() if c.name == "CLIP6-B")
-    model = build_qdq(case, opset=13)
-    clip = next(n for n in model.graph.node if n.op_type == "Clip")
-    if form == "attributes":
-        clip.CopyFrom(onnx.helper.make_node("Clip", ["sum"], ["clipped"], min=0.0, max=6.0))
-        model.opset_import[0].version = 10
-    elif form == "only max":
-        clip.input[1] = ""  # the output's zero point of -128 is real 0 and clamps alone
-    elif form == "Constant":
-        low = next(t for t in model.graph.initializer if t.name == "low")
-        model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["low"], value=low))
-        model.graph.initializer.remove(low)
-    case.check(oracle.evaluate(model, {"x": case.x})["y"])
+    case.check(oracle.evaluate(clip_in_form(case, form), {"x": case.x})["y"])
 
 
 def test_dequantize_per_axis_table() -> None:

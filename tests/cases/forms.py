@@ -11,9 +11,20 @@ import onnx
 from onnx import TensorProto, helper
 
 from cases.conv import Array, ConvCase, conv_rows
-from cases.models import ModelBuilder, build_qoperator, conv_attributes
+from cases.models import ModelBuilder, build_qdq, build_qoperator, conv_attributes
 
-__all__ = ["Form", "accepted_forms", "build_form", "refused_forms", "unsigned_output_form"]
+__all__ = [
+    "CLIP_FORMS",
+    "Form",
+    "accepted_forms",
+    "build_form",
+    "clip_in_form",
+    "refused_forms",
+    "unsigned_output_form",
+]
+
+CLIP_FORMS = ("Constant", "initializer", "only max", "attributes")
+"""Where the bounds of a Clip may come from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +57,22 @@ def accepted_forms() -> dict[str, onnx.ModelProto]:
     forms["initializers are graph inputs"] = build_form(Form(constants_as_inputs=True))
     forms["float bias"] = build_form(Form(bias="float"))
     return forms
+
+
+def clip_in_form(case: ConvCase, form: str) -> onnx.ModelProto:
+    """The QDQ model of a case with a Clip at (0, 6), its bounds in one of the `CLIP_FORMS`."""
+    model = build_qdq(case, opset=13)
+    clip = next(n for n in model.graph.node if n.op_type == "Clip")
+    if form == "attributes":
+        clip.CopyFrom(helper.make_node("Clip", ["sum"], ["clipped"], min=0.0, max=6.0))
+        model.opset_import[0].version = 10
+    elif form == "only max":
+        clip.input[1] = ""  # the output's zero point of -128 is real 0 and clamps alone
+    elif form == "Constant":
+        low = next(t for t in model.graph.initializer if t.name == "low")
+        model.graph.node.insert(0, helper.make_node("Constant", [], ["low"], value=low))
+        model.graph.initializer.remove(low)
+    return model
 
 
 def unsigned_output_form() -> onnx.ModelProto:

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from cases import (
+    CLIP_FORMS,
     ConvCase,
     accepted_forms,
     build_qdq,
     build_qoperator,
+    clip_in_form,
     conv_rows,
     crc32,
     small_convs,
@@ -65,21 +66,10 @@ def test_float_edges_are_quantized_or_stripped(io: str) -> None:
     V2.check(np.rint(y / np.float32(V2.y_scale)).astype(np.int8))
 
 
-@pytest.mark.parametrize("form", ["Constant", "initializer", "only max", "attributes"])
+@pytest.mark.parametrize("form", CLIP_FORMS)
 def test_clip_bounds_may_be_written_in_any_form(form: str) -> None:
     case = next(c for c in small_convs() if c.name == "CLIP6-B")
-    model = build_qdq(case, opset=13)
-    clip = next(n for n in model.graph.node if n.op_type == "Clip")
-    if form == "attributes":
-        clip.CopyFrom(onnx.helper.make_node("Clip", ["sum"], ["clipped"], min=0.0, max=6.0))
-        model.opset_import[0].version = 10
-    elif form == "only max":
-        clip.input[1] = ""  # the output's zero point of -128 is real 0 and clamps alone
-    elif form == "Constant":
-        low = next(t for t in model.graph.initializer if t.name == "low")
-        model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["low"], value=low))
-        model.graph.initializer.remove(low)
-    case.check(run_model(model, {"x": case.x})["y"])
+    case.check(run_model(clip_in_form(case, form), {"x": case.x})["y"])
 
 
 def test_every_row_of_the_cases_names_files_that_exist() -> None:

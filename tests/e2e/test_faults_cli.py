@@ -161,7 +161,7 @@ def unsupported() -> onnx.ModelProto:
 
 
 MODELS: dict[str, tuple[Callable[[], bytes], str]] = {
-    "operator": (lambda: unsupported().SerializeToString(), "'det_RandomNormalLike' (RandomNormalLike)"),
+    "operator": (lambda: unsupported().SerializeToString(), "'det_RandomNormalLike' (Random"),
     "scale": (lambda: refused_forms()["scale zero"].SerializeToString(), "node 'y_Quant"),
     "NaN": (lambda: refused_forms()["scale NaN"].SerializeToString(), "node 'y_Quant"),
     "empty": (lambda: b"", "model.onnx: "),

@@ -22,7 +22,7 @@ from vitral.runtime.cpu import OPERATORS as CPU_OPERATORS
 __all__ = ["is_float", "island", "island_operators"]
 
 _RESULTS = ("float32", "int32", "int64", "bool")
-_EXCLUDED = ("Random", "Sequence", "String", "Optional", "Bernoulli", "Multinomial", "Split")
+_EXCLUDED = ("Random", "Sequence", "String", "Optional", "Bernoulli", "Multinomial", "Dynamic")
 _OLDEST_IR = 8
 _SHORT = 64
 

@@ -14,6 +14,7 @@ _DEQUANTIZED = (*QUANTIZED, "int32")
 
 def _dequantize_linear(scope: Scope) -> Symbol:
     _refuse_blocks(scope)
+    _need_single(scope, "output_dtype")
     data = scope.need(0)
     if isinstance(data, Const):
         dtype = str(data.array.dtype)
@@ -28,6 +29,7 @@ def _dequantize_linear(scope: Scope) -> Symbol:
 
 def _quantize_linear(scope: Scope) -> Symbol:
     _refuse_blocks(scope)
+    _need_single(scope, "precision")
     data = scope.need(0)
     _need_float(scope, data)
     dtype = zero_point_dtype(scope, 2, _output_dtype(scope))
@@ -49,6 +51,13 @@ def _need_float(scope: Scope, data: Symbol) -> None:
         dtype = data.type.dtype
     if dtype != "float32":
         raise scope.fail(f"needs float32 as {scope.named(0)}, got {dtype}")
+
+
+def _need_single(scope: Scope, attribute: str) -> None:
+    """The law is one of float32."""
+    name = element_name(scope.integer(attribute, 0) or 1)
+    if name != "float":
+        raise scope.fail(f"needs {attribute} float32, got {name}")
 
 
 def _output_dtype(scope: Scope) -> str:
