@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,25 @@ def test_smaller_core_leaves_room_in_the_ecp5() -> None:
     memories += layout.param_depth * layout.param_bytes
     assert memories + (64 << 10) < 208 * (2 << 10) * 3 // 4
     assert layout.macs_per_cycle <= 156 // 2
+
+
+def test_page_says_the_same() -> None:
+    page = Path(__file__).parents[1] / "docs/targets.md"
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| `")]
+    rows = {name: line for line in lines for name in line.split("|")[1].split("`")[1::2]}
+    assert rows.keys() == {target.name for target in TARGETS}
+    for target in TARGETS:
+        cells = [cell.strip() for cell in rows[target.name].strip("|").split("|")]
+        dram = None if target.dram is None else target.dram.mb_per_s
+        registers = "" if target.registers is None else f"0x{target.registers:08X}"
+        config, numbers = target.config, (target.clock_mhz, target.peak_gops, target.port_mb_per_s)
+        assert cells[1] == target.part
+        assert cells[2] == f"{config.batch}x{config.block}x{config.block}"
+        assert target.port.name in cells[3]
+        assert f"{config.data_bits} bits" in cells[3]
+        assert cells[4] == str(config.burst_beats)
+        assert cells[5:9] == ["" if value is None else str(value) for value in (*numbers, dram)]
+        assert cells[9] == registers
 
 
 def test_command_lists_them(capsys: pytest.CaptureFixture[str]) -> None:

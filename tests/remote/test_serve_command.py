@@ -130,6 +130,7 @@ def test_bench_on_a_remote_device(capsys: pytest.CaptureFixture[str]) -> None:
         (("serve", "--memory", "4096", "--device", "null"), "8192 bytes of device memory"),
         (("serve", "--run-seconds", "0", "--device", "null"), "run_seconds must be more than 0"),
         (("run", "m.vitral", "--device", "udp://h:1", "--input", "x"), "no device 'udp://h:1'"),
+        (("run", "m", "--device", "tcp://h:1", "--input", "x", "--trace", "t.fst"), "this machine"),
         (("bench", "c7", "--device", "tcp://h"), "must be like tcp://host:7421, got 'tcp://h'"),
         (("bench", "c7", "--device", "tcp://127.0.0.1:1"), "Connection refused"),
     ],

@@ -84,6 +84,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _check_recording(args: argparse.Namespace) -> None:
     for option in ("timeline", "trace"):
+        if getattr(args, option) and args.device.startswith(REMOTE):
+            raise DeviceError(f"--{option} needs --device tsim on this machine, got {args.device}")
         if getattr(args, option) and args.device != "tsim":
             raise DeviceError(f"--{option} needs --device tsim; {args.device} has no clock")
 
