@@ -147,7 +147,7 @@ MEMORIES = (
         *(ScratchpadSink._write_narrow, "(lane < self.left) & begun", "begun"),
     ),
     _one(
-        *("scratchpad", "a beat across two rows stays in one", Scratchpad._write_bank),
+        *("scratchpad", "a beat across two rows stays in one", Scratchpad._write_narrow),
         *("self.write.row + 1", "self.write.row"),
     ),
     _one(
