@@ -38,6 +38,9 @@ LEAST_UNITS = 100
 MOST_LINES = 3_000
 """Lines of the largest unit of the default core."""
 
+MOST_TEXT = 20_000
+"""Lines of all of its C++."""
+
 WIDTHS = (1, 1, 1, 2, 5, 8, 16, 31, 32, 33, 48, 63, 64, 65, 100, 128, 200)
 
 
@@ -351,6 +354,36 @@ def test_nothing_is_evaluated_while_nothing_changes(tmp_path: Path) -> None:
     assert all(library.step(1) > 0 for _ in range(3))
 
 
+def test_what_only_a_branch_reads_wakes_nobody_while_it_is_not_taken(tmp_path: Path) -> None:
+    """A counter that counts always, and an instance that takes it over on demand."""
+    take, seen = Signal(name="take"), Signal(8, name="seen")
+    m, first, second = Module(), Module(), Module()
+    m.submodules.first, m.submodules.second = first, second
+    count, taken = Signal(8), Signal(8)
+    first.d.sync += count.eq(count + 1)
+    with second.If(take):
+        second.d.sync += taken.eq(count)
+    m.d.comb += seen.eq(taken)
+    main = """
+    int step(int take) {
+        core.take = take;
+        core.settle();
+        core.edge();
+        core.settle();
+        int due = 0;
+        for (uint64_t word : core.dirty) due += __builtin_popcountll(word);
+        return due;
+    }
+    unsigned seen() { return core.seen; }
+    """
+    library = build_native(m, [take, seen], main, tmp_path)
+    counted = []
+    for number, bit in enumerate((0, 0, 0, 1, 1, 0, 0, 1)):
+        counted.append(library.step(bit))
+        assert library.seen() == [0, 0, 0, 3, 4, 4, 4, 7][number]
+    assert counted[1:] == [1, 1, 2, 2, 1, 1, 2]
+
+
 def test_memory_that_was_written_from_outside_is_read_after_touch(tmp_path: Path) -> None:
     m, word = Module(), Signal(32, name="word")
     m.submodules.memory = memory = Memory(shape=32, depth=4, init=[])
@@ -383,3 +416,8 @@ def test_default_core_has_whole_dot_products_and_many_units() -> None:
     units = re.findall(r"::unit\d+\(\) \{\n(.*?)\n\}", text, re.DOTALL)
     assert len(units) > LEAST_UNITS
     assert max(unit.count("\n") for unit in units) < MOST_LINES
+    assert text.count("\n") < MOST_TEXT
+    row = config.block**2
+    assert f"move<{row}>(now" in text  # a row of weights comes from its memory
+    assert f"renew<{row}>" not in text  # and is neither compared nor copied
+    assert not re.search(r"next\d+\.core_compute_execute_gemm_mac_(left|right)", text)
