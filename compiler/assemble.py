@@ -13,6 +13,7 @@ from vitral.compiler.ir.ops import AccelOp
 from vitral.compiler.place.cpu_steps import StepWriter, cpu_steps
 from vitral.compiler.place.host_layouts import lay_out_images
 from vitral.compiler.place.partition import Group, partition
+from vitral.compiler.progress import Doing, Tell
 from vitral.compiler.schedule.segment import schedule_segment
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
@@ -48,9 +49,7 @@ def plan(graph: Graph, config: CoreConfig | None = None) -> Plan:
     return Plan(graph=graph.noted(*notices), steps=tuple(steps), arrays=writer.arrays)
 
 
-def assemble(
-    graph: Graph, config: CoreConfig, tell: Callable[[str], None], host_layout: str = "auto"
-) -> Module:
+def assemble(graph: Graph, config: CoreConfig, tell: Tell, host_layout: str = "auto") -> Module:
     """The module of a lowered graph; layers that do not fit the core go to the CPU with a notice.
 
     `tell` is told what is scheduled next; `host_layout` is that of `lay_out_images`.
@@ -70,7 +69,7 @@ def _scheduled(
     planned: Plan,
     config: CoreConfig,
     arena: Arena,
-    tell: Callable[[str], None],
+    tell: Tell,
     refused: dict[str, str],
 ) -> tuple[CpuStep | Segment, ...] | None:
     """The steps with their programs, or None after adding layers to `refused`."""
@@ -79,9 +78,8 @@ def _scheduled(
         if isinstance(step, CpuStep):
             steps.append(step)
             continue
-        tell(f"scheduling {step.name}, {len(step.layers)} layers")
         try:
-            steps.append(_program(step, config, arena))
+            steps.append(_program(step, config, arena, _layer_teller(tell, step, planned)))
         except CompileError:
             found = _refusals(step, config)
             if not found:
@@ -91,7 +89,22 @@ def _scheduled(
     return tuple(steps)
 
 
-def _program(group: Group, config: CoreConfig, arena: Arena) -> Segment:
+def _layer_teller(tell: Tell, group: Group, planned: Plan) -> Callable[[int], None]:
+    """Tells about a layer of a group by its number."""
+    groups = [step for step in planned.steps if isinstance(step, Group)]
+    total = sum(len(one.layers) for one in groups)
+    before = sum(len(one.layers) for one in groups[: groups.index(group)])
+
+    def told(number: int) -> None:
+        text = f"scheduling {group.name}, layer {number + 1} of {len(group.layers)}"
+        tell(Doing(text, 0.1 + 0.5 * (before + number) / total))
+
+    return told
+
+
+def _program(
+    group: Group, config: CoreConfig, arena: Arena, told: Callable[[int], None] | None = None
+) -> Segment:
     return schedule_segment(
         group.layers,
         config,
@@ -100,6 +113,7 @@ def _program(group: Group, config: CoreConfig, arena: Arena) -> Segment:
         outputs=group.outputs,
         arena=arena,
         joins=group.joins,
+        told=told,
     )
 
 

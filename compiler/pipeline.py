@@ -1,6 +1,8 @@
 """From a model to a compiled module: the list of passes and `compile`."""
 
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 from vitral.compiler.assemble import assemble
@@ -23,6 +25,7 @@ from vitral.compiler.passes.sign_activations import sign_activations
 from vitral.compiler.passes.simplify_views import simplify_views
 from vitral.compiler.passes.sink_tables import sink_tables
 from vitral.compiler.passes.strip_edges import strip_edges
+from vitral.compiler.progress import Doing, Tell
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 from vitral.runtime.module import Module
@@ -98,7 +101,8 @@ def compile(
         What runs float operators: onnxruntime those that have no form in numpy here ("auto"), or
         numpy alone, which refuses them by name.
     progress : callable, optional
-        Told in a few words what is done next.
+        Told in a few words what is done next; its argument's `share` is the part of the work
+        that is done, 0 to 1.
 
     Raises
     ------
@@ -107,21 +111,22 @@ def compile(
     """
     if profile != "vitral":
         raise CompileError(f"profile must be 'vitral', got {profile!r}")
-    tell = progress or (lambda text: None)
+    tell: Tell = progress or (lambda doing: None)
     config = _config(target)
-    tell("reading the model")
-    graph = import_model(model, shapes, tflite_rounding, cpu)
-    tell("lowering")
-    lowered = lower(graph, io=io)
-    module = assemble(lowered, config, tell, host_layout)
-    if memory is not None and module.arena_bytes > memory:
-        raise CompileError(
-            f"the module needs {module.arena_bytes} bytes of DRAM for weights, programs and"
-            f" activations, {memory} are available; give it more or compile a smaller network"
-        )
-    tell("verifying")
-    _verify(module)
-    return module
+    with _uncollected():
+        tell(Doing("reading the model", 0))
+        graph = import_model(model, shapes, tflite_rounding, cpu)
+        tell(Doing("lowering", 0.03))
+        lowered = lower(graph, io=io)
+        module = assemble(lowered, config, tell, host_layout)
+        if memory is not None and module.arena_bytes > memory:
+            raise CompileError(
+                f"the module needs {module.arena_bytes} bytes of DRAM for weights, programs and"
+                f" activations, {memory} are available; give it more or compile a smaller network"
+            )
+        tell(Doing("verifying", 0.8))
+        _verify(module)
+        return module
 
 
 def import_model(
@@ -150,6 +155,18 @@ def lower(graph: Graph, *, io: Io = "float") -> Graph:
         graph = apply(graph)
         verify(graph)
     return graph
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collection: a compilation makes millions of small records and no cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _config(target: str | CoreConfig) -> CoreConfig:

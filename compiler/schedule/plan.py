@@ -1,6 +1,6 @@
 """Schedules the layers of a segment: tilings, buffers in turn, steps, and which layers join."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from vitral.compiler.schedule.geometry import Geometry
@@ -23,11 +23,12 @@ def plan_layers(
     config: CoreConfig,
     trial: "Trial[Geometry | WindowGeometry]",
     regions: Mapping[str, Region] | None = None,
+    told: Callable[[int], None] | None = None,
 ) -> list[LayerPlan]:
     """Plans in order; each layer starts in the part of the buffers that the last one left free.
 
     `trial` decides between the tilings that estimates leave over; `regions` place values that are
-    parts of others.
+    parts of others; `told` is called with the number of each layer before its search.
 
     Raises
     ------
@@ -35,7 +36,11 @@ def plan_layers(
         For a layer that is malformed or of which not one output fits on chip.
     """
 
-    tiled = [_tiled(layer, _geometry(layer, config), config, trial) for layer in layers]
+    tiled: list[Tiled] = []
+    for number, layer in enumerate(layers):
+        if told is not None:
+            told(number)
+        tiled.append(_tiled(layer, _geometry(layer, config), config, trial))
     places = regions or {}
     pairs = choose_pairs(tiled, config, _retile, places)
     plans: list[LayerPlan] = []

@@ -1,6 +1,6 @@
 """Compiles consecutive layers into one instruction stream: `schedule_segment`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -38,13 +38,14 @@ def schedule_segment(
     outputs: tuple[str, ...],
     arena: Arena,
     joins: Sequence[Join] = (),
+    told: Callable[[int], None] | None = None,
 ) -> Segment:
     """One program for `layers`, in that order; its constants and instructions go to `arena`.
 
     Every layer reads one of `inputs`, the result of an earlier layer, or that of one of `joins`,
     which are concatenations by address: whoever writes a part writes into the result. `inputs` are
     written by the host before each run and `outputs` read after it; all base registers point to the
-    start of the arena.
+    start of the arena. `told` is called with the number of each layer before its search.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def schedule_segment(
     regions = regions_of(joins, config.block)
     if regions is None:
         raise CompileError(f"segment {name}: a value is part of two concatenations; copy it first")
-    plans = plan_layers(layers, config, trial_cycles, regions)
+    plans = plan_layers(layers, config, trial_cycles, regions, told)
     tensors = place_tensors(plans, config, inputs, outputs, arena, joins)
     operands = [_operands(plan, tensors, config, arena) for plan in plans]
     uops, calls = compute_calls(plans, config)

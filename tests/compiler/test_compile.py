@@ -182,7 +182,15 @@ def test_progress_is_told_in_words() -> None:
     vitral.compile(INT8_MODEL, progress=told.append)
     assert told[0] == "reading the model"
     assert told[-1] == "verifying"
-    assert any("segment0" in text for text in told)
+    assert any("segment0, layer 2 of" in text for text in told)
+
+
+def test_progress_rises_from_nothing_towards_all() -> None:
+    shares: list[float] = []
+    vitral.compile(INT8_MODEL, progress=lambda doing: shares.append(doing.share))
+    assert shares[0] == 0
+    assert shares == sorted(shares)
+    assert 0.5 < shares[-1] < 1
 
 
 def test_import_vitral_needs_numpy_only() -> None:

@@ -1,11 +1,11 @@
 """`vitral compile`: a model to a module."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from vitral.cli.options import add_compile_options, add_json_option, compile_options
 from vitral.cli.output import write_json
+from vitral.cli.progress import progress_bar
 from vitral.runtime.module import Module
 
 __all__ = ["add_parsers"]
@@ -23,7 +23,8 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
 def _compile(args: argparse.Namespace) -> int:
     from vitral.compiler.pipeline import compile
 
-    module = compile(args.model, progress=_tell, **compile_options(args))
+    with progress_bar() as tell:
+        module = compile(args.model, progress=tell, **compile_options(args))
     output = args.output or str(Path(args.model).with_suffix(".vitral"))
     module.save(output)
     if args.json:
@@ -32,11 +33,6 @@ def _compile(args: argparse.Namespace) -> int:
         print(module.describe())
         print(f"module   {output}")
     return 0
-
-
-def _tell(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"{text} ...", file=sys.stderr)
 
 
 def _summary(module: Module) -> dict[str, object]:
