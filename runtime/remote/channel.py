@@ -23,6 +23,7 @@ Part = bytes | bytearray | memoryview
 
 _PIECE = 256 << 10
 _FIRST_ROOM = 1 << 20
+_SMALL = 64 << 10
 
 
 class LinkError(DeviceError):
@@ -58,9 +59,10 @@ class Channel:
         """Send a frame; LinkError when the other end does not take it in time."""
         parts = [memoryview(array).cast("B") for array in arrays if len(array)]
         nbytes = sum(part.nbytes for part in parts)
-        header = pack_header(kind, metadata or {}, nbytes)
+        head = memoryview(pack_header(kind, metadata or {}, nbytes))
         deadline = time.monotonic() + self.limits.body_seconds(nbytes)
-        for part in (memoryview(header), *parts):
+        small = nbytes <= _SMALL  # wakes the other end once instead of for every part
+        for part in [memoryview(b"".join((head, *parts)))] if small else [head, *parts]:
             self._send_all(part, deadline)
 
     def receive(
@@ -90,12 +92,13 @@ class Channel:
             When it is no frame, or larger than a limit.
         """
         limits = self.limits
-        first = bytearray(1)
+        header = bytearray(HEADER_BYTES)
         end = time.monotonic() + seconds
-        if not self._receive_some(memoryview(first), end):
+        count = self._receive_some(memoryview(header), end)
+        if not count:
             return None
         deadline = end if whole else time.monotonic() + limits.frame_seconds
-        header = first + self._receive_all(HEADER_BYTES - 1, deadline)
+        header[count:] = self._receive_all(HEADER_BYTES - count, deadline)
         kind, metadata_size, body_size = unpack_header(
             header,
             limits.metadata_bytes if metadata_bytes is None else metadata_bytes,
