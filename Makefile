@@ -44,7 +44,7 @@ fuzz-models: setup ## N broken models, each to be refused in one line
 	cd tests && ../$(PY) -m fuzz --malformed --n $(N)
 
 zoo: setup ## every network of the zoo on DEVICE, every tensor compared with the oracle
-	cd tests && ../$(PY) -m vitral.cli zoo run --all --device $(DEVICE) --judge oracle:evaluate
+	cd tests && ../$(PY) -m vitral.cli zoo run --all --device $(DEVICE) --judge judge:evaluate
 
 docs: setup ## rewrite the generated pages under docs/
 	$(PY) -m vitral.isa_page

@@ -8,10 +8,11 @@ from vitral.cli.options import add_json_option
 from vitral.cli.output import print_table, write_json
 from vitral.errors import VitralError
 from vitral.runtime.device import device_names
+from vitral.zoo.subjects import MissingPackageError
 
 __all__ = ["add_parsers"]
 
-MISMATCH = 1
+MISMATCH, BAD_INPUT = 1, 2
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -60,24 +61,29 @@ def _build(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from vitral.zoo.run import NetworkRun, run_network
+    from vitral.zoo.run import NetworkRun, load_judge, run_network
     from vitral.zoo.subjects import subject, subjects
 
     if bool(args.names) == args.all:
         raise VitralError("zoo run needs names or --all; see vitral zoo list")
+    load_judge(args.judge)
+    chosen = subjects() if args.all else tuple(map(subject, args.names))
     runs: list[NetworkRun] = []
-    for chosen in subjects() if args.all else map(subject, args.names):
-        print(f"vitral: {chosen.name}", file=sys.stderr)
+    failed: list[dict[str, str]] = []
+    for network in chosen:
+        print(f"vitral: {network.name}", file=sys.stderr)
         try:
-            runs.append(run_network(chosen, args.device, judge=args.judge, seed=args.seed))
+            runs.append(run_network(network, args.device, judge=args.judge, seed=args.seed))
         except VitralError as error:
-            if not args.all or "pip install" not in str(error):
-                raise
-            print(f"vitral: left out: {error}", file=sys.stderr)
+            print(f"vitral: {network.name}: {' '.join(str(error).split())}", file=sys.stderr)
+            if not (args.all and isinstance(error, MissingPackageError)):
+                failed.append({"name": network.name, "error": str(error)})
     if args.json:
-        write_json([run.to_dict() for run in runs], args.json)
+        write_json([*(run.to_dict() for run in runs), *failed], args.json)
     if args.json != "-":
         _print(runs)
+    if failed:
+        return BAD_INPUT
     return 0 if all(run.passed for run in runs) else MISMATCH
 
 

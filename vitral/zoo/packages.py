@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from vitral.errors import VitralError
-from vitral.zoo.subjects import Subject
+from vitral.zoo.subjects import MissingPackageError, Subject
 from vitral.zoo.text import text_image
 
 if TYPE_CHECKING:
@@ -51,7 +50,9 @@ PACKAGED = (
 def _model_file(name: str, file: str) -> Path:
     spec = find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
-        raise VitralError(f"{name} needs rapidocr-onnxruntime; pip install 'vitral[networks]'")
+        raise MissingPackageError(
+            f"{name} needs rapidocr-onnxruntime; pip install 'vitral[networks]'"
+        )
     return Path(spec.origin).parent / "models" / file
 
 
@@ -59,6 +60,9 @@ def _quantized(path: Path, shape: tuple[int, ...], seed: int) -> "onnx.ModelProt
     """Static int8 in QDQ form, symmetric weights with a scale per channel."""
     import onnx
     from onnx import version_converter
+
+    if find_spec("onnxruntime") is None:
+        raise MissingPackageError("quantizing needs onnxruntime; pip install 'vitral[networks]'")
     from onnxruntime import quantization as q
     from onnxruntime.quantization.shape_inference import quant_pre_process
 

@@ -105,7 +105,7 @@ def run_network(
         run_s = time.perf_counter() - start
         got = {name: np.array(value) for name, value in session.tensors().items()}
     got |= {info.name: y for info, y in zip(module.outputs, results, strict=True)}
-    wanted = _held(decide(model, feeds), got)
+    wanted = _held(_judged(decide, judge, model, feeds), got)
     missing = [info.name for info in module.outputs if info.name not in wanted]
     if missing:
         raise VitralError(f"judge {judge!r} does not give output {missing[0]!r}")
@@ -134,6 +134,18 @@ def run_network(
 def _workload_s() -> float:
     """`numpy_workload`, once per process."""
     return numpy_workload()
+
+
+def _judged(
+    decide: Judge, name: str, model: Any, feeds: Mapping[str, Array]
+) -> Mapping[str, Array]:
+    try:
+        return decide(model, feeds)
+    except VitralError:
+        raise
+    except Exception as error:  # a judge's own errors are not ours to know
+        text = " ".join(str(error).split())
+        raise VitralError(f"judge {name!r}: {type(error).__name__}: {text}") from error
 
 
 def _held(wanted: Mapping[str, Array], got: Mapping[str, Array]) -> dict[str, Array]:

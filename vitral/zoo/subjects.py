@@ -13,9 +13,13 @@ from vitral.zoo.catalogue import NETWORKS, build, sample_input
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["Subject", "subject", "subjects"]
+__all__ = ["MissingPackageError", "Subject", "subject", "subjects"]
 
 Array = npt.NDArray[Any]
+
+
+class MissingPackageError(VitralError):
+    """A network of a package that is not installed, or drawn data that a package draws."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from vitral.errors import VitralError
+from vitral.zoo.subjects import MissingPackageError
 
 __all__ = ["text_image"]
 
@@ -15,13 +15,15 @@ def text_image(height: int, width: int, seed: int = 0) -> npt.NDArray[np.float32
 
     Raises
     ------
-    VitralError
+    MissingPackageError
         When pillow, which draws letters, is not installed.
     """
     try:
         from PIL import Image, ImageDraw, ImageFont
     except ModuleNotFoundError:
-        raise VitralError("drawing text needs pillow; pip install 'vitral[networks]'") from None
+        raise MissingPackageError(
+            "drawing text needs pillow; pip install 'vitral[networks]'"
+        ) from None
     rng = np.random.default_rng([seed, 0x7E87])
     page = Image.new("RGB", (width, height), tuple(int(v) for v in rng.integers(200, 256, 3)))
     draw = ImageDraw.Draw(page)
