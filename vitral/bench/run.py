@@ -36,6 +36,7 @@ def run_bench(
     *,
     target: str = "sim",
     data_bits: int | None = None,
+    requant_lanes: int | None = None,
     memory_model: MemoryModel | None = None,
     max_cycles: int | None = None,
     repeat: int = 1,
@@ -46,11 +47,14 @@ def run_bench(
     ------
     DeviceError
         When there is no such benchmark or device.
+    ConfigError
+        When the target's core cannot have such a port or so many lanes.
     """
     if name not in bench_names():
         raise DeviceError(f"no benchmark {name!r}; known: {', '.join(bench_names())}")
     config = target_config(target)
     config = config if data_bits is None else replace(config, data_bits=data_bits)
+    config = config if requant_lanes is None else replace(config, requant_lanes=requant_lanes)
     memory = memory_model or MemoryModel()
     options = {"memory_model": memory, "max_cycles": max_cycles} if device == "tsim" else {}
     if name in GROUPS or name in RESNET18:

@@ -31,6 +31,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     parser.add_argument(
         "--repeat", type=positive, default=1, metavar="N", help="runs of each layer"
     )
+    parser.add_argument(
+        "--requant-lanes", type=positive, metavar="N", help="lanes of the core's requantiser"
+    )
     add_memory_options(parser)
     add_json_option(parser)
     parser.set_defaults(command=_bench)
@@ -46,6 +49,7 @@ def _bench(args: argparse.Namespace) -> int:
         args.device,
         target=args.target,
         data_bits=args.data_width,
+        requant_lanes=args.requant_lanes,
         memory_model=memory_model(args),
         max_cycles=args.max_cycles,
         repeat=args.repeat,
