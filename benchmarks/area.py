@@ -197,12 +197,13 @@ def count(config: CoreConfig, family: Family, report: Callable[[str], None]) -> 
                 if cell not in modules:
                     for kind, each in family.count(cell).items():
                         own[name][kind] += each * times
-    return {
-        name.removeprefix(f"{TOP_NAME}.").removeprefix("core."): _in_units(
-            _total(name, own, modules), family
-        )
-        for name in modules
-    }
+    return {_place(name): _in_units(_total(name, own, modules), family) for name in modules}
+
+
+def _place(name: str) -> str:
+    """A module's name below the core, without the number that Amaranth may add."""
+    name = name.removeprefix(f"{TOP_NAME}.").removeprefix("core.")
+    return re.sub(r"\$\d+$", "", name)
 
 
 def _total(name: str, own: dict[str, Counter[str]], modules: dict[str, str]) -> Counter[str]:

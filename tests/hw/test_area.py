@@ -18,11 +18,13 @@ UPDATE = "benchmarks/area.json is not of this core; see docs/area.md for how to 
 
 WHOLE = "vitral_core"
 ARRAY = "compute.execute.gemm.mac"
+ALU = "compute.execute.alu"
 REQUANTISER = "store.granules.requantizer"
 BRAM36 = 130
 LUTS = 53_200
 DSP48E1 = {ARRAY: 128, REQUANTISER: 32, "others": 40}
-CYCLONE_DSP = 112
+NARROW = 6
+"""Products of address arithmetic that may have a narrow operand."""
 
 
 @pytest.mark.parametrize(
@@ -84,23 +86,21 @@ def test_yosys_mapped_this_core(blocks: CoreBlocks) -> None:
     mapped = _record()["pynq-z1, packed16, 8 lanes"]
     for name, number in _by_part(blocks.half_bram).items():
         assert mapped[name]["BRAM36"] == number / 2, f"{name}: {UPDATE}"
-    inside = [name for name in _by_part(blocks.dsp) if name != ARRAY]
-    for name in inside:
-        below = [other for other in inside if other == name or other.startswith(f"{name}.")]
-        number = sum(_by_part(blocks.dsp)[other] for other in below)
-        if not ARRAY.startswith(f"{name}."):
-            assert mapped[name]["DSP48E1"] == number, f"{name}: {UPDATE}"
+    dsp = _by_part(blocks.dsp)
+    for name in (REQUANTISER, ALU):
+        assert mapped[name]["DSP48E1"] == dsp[name], f"{name}: {UPDATE}"
+    # Of a product with a narrow operand, yosys makes LUTs.
+    others = mapped[WHOLE]["DSP48E1"] - mapped[ARRAY]["DSP48E1"]
+    assert others <= sum(dsp.values()) - dsp[ARRAY] <= others + NARROW, UPDATE
 
 
 def test_the_record_keeps_to_the_budget() -> None:
-    record = _record()
-    xilinx, cyclone = record["pynq-z1, packed16, 8 lanes"], record["de10-nano, plain, 8 lanes"]
-    whole = xilinx[WHOLE]
-    assert xilinx[ARRAY]["DSP48E1"] == DSP48E1[ARRAY]
+    mapped = _record()["pynq-z1, packed16, 8 lanes"]
+    whole = mapped[WHOLE]
+    assert mapped[ARRAY]["DSP48E1"] == DSP48E1[ARRAY]
     assert whole["DSP48E1"] <= sum(DSP48E1.values())
     assert whole["BRAM36"] <= BRAM36
     assert whole["LUT"] <= LUTS
-    assert cyclone[WHOLE]["DSP"] <= CYCLONE_DSP
 
 
 @pytest.mark.slow
