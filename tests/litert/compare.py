@@ -20,10 +20,12 @@ def assert_same_bytes(
     device: str = "fsim",
     seed: int = 0,
     feeds: Sequence[npt.NDArray] | None = None,
+    telling: bool = True,
 ) -> Module:
     """Every output byte equals LiteRT's with the kernels of that name; gives the module.
 
-    The inputs are `feeds`, or random ones of `seed`.
+    The inputs are `feeds`, or random ones of `seed`. Outputs that hold next to nothing fail too, if
+    they have to be `telling`.
     """
     module = vitral.compile(model, tflite_rounding=rounding)
     feeds = random_feeds(module, seed) if feeds is None else feeds
@@ -37,7 +39,9 @@ def assert_same_bytes(
             f"seed {seed}, output {name}: {wrong.size} of {theirs.size} bytes differ, the first at"
             f" {wrong[0]}: {ours.reshape(-1)[wrong[0]]}, LiteRT {theirs.reshape(-1)[wrong[0]]}"
         )
-        assert theirs.size < 100 or np.unique(theirs).size > 3, f"output {name} says nothing"
+        assert not telling or theirs.size < 100 or np.unique(theirs).size > 3, (
+            f"output {name} says nothing"
+        )
     return module
 
 

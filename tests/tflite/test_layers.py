@@ -136,6 +136,15 @@ def test_functions_of_two_tensors_on_all_pairs_of_codes(
     assert_same_bytes(model, rounding=rounding, feeds=pairs)
 
 
+@BOTH
+def test_tensor_times_itself(rounding: TfliteRounding):
+    m = Layers(seed=9)
+    x = m.input((1, 256), 0.02, 3)
+    codes = [np.arange(-128, 128, dtype=np.int8)[None]]
+    model = m.model(m.binary("MUL", x, x, scale=0.016, zero=-20))
+    assert_same_bytes(model, rounding=rounding, feeds=codes)
+
+
 def test_broadcast_along_channels_beside_an_image():
     m = Layers(seed=12)
     image = m.conv(m.input((1, 5, 6, 4), 0.02, 3), 9)

@@ -52,6 +52,13 @@ def _xnnpack_product(a: Quant, b: Quant, y: Quant) -> Int64:
     return np.rint(product * (a.scales * b.scales / y.scales)).astype(np.int64)
 
 
+def _xnnpack_square(x: Quant, y: Quant) -> Int64:
+    """The delegate squares a tensor that is multiplied with itself: in float32, real by real."""
+    real = x.real_table()
+    scaled = real * real * (np.float32(1) / y.scales) + np.float32(y.tensor_zero)
+    return np.rint(scaled).astype(np.int64) - y.tensor_zero
+
+
 def _centred(quant: Quant) -> Int64:
     return quant.codes().astype(np.int64) - quant.tensor_zero
 
@@ -59,8 +66,13 @@ def _centred(quant: Quant) -> Int64:
 def _codes(function: str, quants: tuple[Quant, Quant, Quant], scope: Scope) -> Int64:
     """Results of all pairs of codes, less the zero point."""
     sign = -1 if function == "sub" else 1
+    if scope.rounding == "xnnpack" and function == "mul":
+        products = _xnnpack_product(*quants)
+        if scope.node.inputs[0] == scope.node.inputs[1]:
+            np.fill_diagonal(products, _xnnpack_square(quants[0], quants[2]))
+        return products
     if scope.rounding == "xnnpack":
-        return _xnnpack_product(*quants) if function == "mul" else _xnnpack_sum(sign, *quants)
+        return _xnnpack_sum(sign, *quants)
     if function == "mul":
         return _product(*quants, scope.mode)
     return _sum(sign, *quants, scope.mode)

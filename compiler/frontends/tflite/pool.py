@@ -122,17 +122,10 @@ def _mean_law(scope: Scope, count: int) -> tuple[Law, Weighted | None]:
     """Codes of sums of `count` codes less the zero point, and how the requantiser gives them.
 
     In fixed point, xs / ys is shifted left as far as the count has bits and divided by the count.
-    XNNPACK works in float32 and adds the zero point before it rounds.
     """
     x, y = scope.quant(0), scope.y_quant
     if scope.rounding == "xnnpack":
-        factor = x.scales / y.scales / np.float32(count)
-
-        def law(sums: Int64, count: int) -> Int64:
-            real = sums.astype(np.float32) * factor + np.float32(y.tensor_zero)
-            return np.rint(real).astype(np.int64)
-
-        return law, None
+        return _xnnpack_mean(x, y, count), None
     mult, shift = _mean_multiplier(scope, x, y, count)
     core = Weighted(
         weight=1,
@@ -149,6 +142,18 @@ def _mean_law(scope: Scope, count: int) -> tuple[Law, Weighted | None]:
         )
 
     return law, core
+
+
+def _xnnpack_mean(x: Quant, y: Quant, count: int) -> Law:
+    """The sum of codes times a float32, plus one that holds both zero points, ties to even."""
+    factor = x.scales / y.scales * (np.float32(1) / np.float32(count))
+    bias = np.float32(y.tensor_zero) - factor * np.float32(x.tensor_zero * count)
+
+    def law(sums: Int64, count: int) -> Int64:
+        codes = (sums + x.tensor_zero * count).astype(np.float32)
+        return np.rint(codes * factor + bias).astype(np.int64)
+
+    return law
 
 
 def _mean_multiplier(scope: Scope, x: Quant, y: Quant, count: int) -> tuple[int, int]:

@@ -20,8 +20,8 @@ from vitral.compiler.ir.ops import Table
 __all__ = ["OPERATORS"]
 
 Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Real = Callable[[Float64], Float64]
+Float32 = npt.NDArray[np.float32]
+Real = Callable[[Float32], Float32]
 
 
 def _table(scope: Scope, codes: Int64, steps: npt.NDArray | None = None) -> Value:
@@ -92,16 +92,22 @@ def _by_float(function: Real) -> Callable[[Scope], Value]:
 
     def computed(scope: Scope) -> Value:
         x, y = scope.quant(0), scope.y_quant
-        real = (_centred(x).astype(np.float32) * x.scales).astype(np.float64)
-        scaled = function(real).astype(np.float32) * (np.float32(1) / y.scales)
+        scaled = function(_centred(x).astype(np.float32) * x.scales) * (np.float32(1) / y.scales)
         rounded = np.sign(scaled) * np.floor(np.abs(scaled.astype(np.float64)) + 0.5)
         return _table(scope, rounded.astype(np.int64) + y.tensor_zero)
 
     return computed
 
 
-def _logistic(x: Float64) -> Float64:
-    return 1 / (1 + np.exp(-x))
+def _logistic(x: Float32) -> Float32:
+    """1 / (1 + exp(-x)), every step rounded to float32."""
+    with np.errstate(over="ignore", under="ignore"):
+        powers = np.exp(-x.astype(np.float64)).astype(np.float32)
+    return np.float32(1) / (np.float32(1) + powers)
+
+
+def _tanh(x: Float32) -> Float32:
+    return np.tanh(x.astype(np.float64)).astype(np.float32)
 
 
 OPERATORS = {
@@ -111,5 +117,5 @@ OPERATORS = {
     "LEAKY_RELU": _leaky_relu,
     "HARD_SWISH": _hard_swish,
     "LOGISTIC": _by_float(_logistic),
-    "TANH": _by_float(np.tanh),
+    "TANH": _by_float(_tanh),
 }
