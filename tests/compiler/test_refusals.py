@@ -397,7 +397,7 @@ def test_scales_whose_product_vanishes_beside_a_bias() -> None:
     assert "product is a float32 > 0" in refusal(model)
 
 
-def quantizer(kind: str, scale: onnx.TensorProto, zero: Any, **attributes: int) -> onnx.ModelProto:
+def quantizer(kind: str, scale: onnx.TensorProto, zero: Any, **attributes: Any) -> onnx.ModelProto:
     """One QuantizeLinear or DequantizeLinear of opset 23."""
     names = ["x", "s"] if zero is None else ["x", "s", "z"]
     node = helper.make_node(kind, names, ["y"], name="the_node", **attributes)
@@ -433,7 +433,7 @@ SINGLE = TensorProto.FLOAT
     ],
 )
 def test_other_precisions_are_refused_by_name(
-    kind: str, element: Any, zero: Any, attributes: dict[str, int], text: str
+    kind: str, element: Any, zero: Any, attributes: dict[str, Any], text: str
 ) -> None:
     found = refusal(quantizer(kind, scale_of(element), zero, **attributes))
     assert found.startswith(f"node 'the_node' ({kind})")
