@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.network import Network, Operand, Tensor, has_law
+from fuzz.network import Network, Operand, Tensor
 
 __all__ = ["binary", "excite", "normalized", "shifted", "unary"]
 
@@ -51,9 +51,9 @@ def shifted(net: Network, x: Tensor) -> Tensor:
 
 def unary(net: Network, x: Tensor) -> Tensor:
     """One function of one tensor, into scales of its own or its input's."""
-    op = net.pick(*(op for op in _UNARY if _known(net, op)))
+    op = net.pick(*(op for op in _UNARY if net.builder.opset >= _SINCE.get(op, 0)))
     name = net.fresh("unary")
-    if op in ("LeakyRelu", "Sigmoid") and has_law(f"QLinear{op}") and net.chance(0.3):
+    if op in ("LeakyRelu", "Sigmoid") and net.chance(0.3):
         y = net.result(name, x.shape, _BOUNDED.get(op, x.spread))
         attributes: dict[str, Any] = {"alpha": 0.1} if op == "LeakyRelu" else {}
         return net.fused(f"QLinear{op}", [Operand(net.triple(x))], y, **attributes)
@@ -125,14 +125,6 @@ def _function(net: Network, op: str, x: Tensor, source: str) -> str:
     alphas = {"LeakyRelu": 0.1, "HardSigmoid": 1 / 6, "Elu": 0.7, "Celu": 1.3}
     attributes = {"alpha": alphas[op]} if op in alphas and net.chance() else {}
     return net.node(op, [source], **attributes)
-
-
-def _known(net: Network, op: str) -> bool:
-    """Whether the graph's opset and the oracle's law have it."""
-    if op == "copy":
-        return True
-    name = {"SiLU": "Sigmoid"}.get(op, op)
-    return has_law(name) and net.builder.opset >= _SINCE.get(op, 0)
 
 
 def _result_shape(a: Tensor, b: Tensor) -> tuple[int, ...] | None:

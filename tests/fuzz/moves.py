@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.network import Network, Operand, Tensor, has_law
+from fuzz.network import Network, Operand, Tensor
 
 __all__ = ["argmax", "concat", "global_average", "linear_resize", "mean", "move", "pool", "split"]
 
@@ -41,7 +41,7 @@ def pool(net: Network, x: Tensor) -> Tensor:
         net.builder.node(op, [x.name], name, **attributes)
         x = net.like(x, name, y.shape)
         return net.rounded(net.real(x), y)
-    if op == "AveragePool" and has_law("QLinearAveragePool") and net.chance(0.3):
+    if op == "AveragePool" and net.chance(0.3):
         return net.fused("QLinearAveragePool", [Operand(net.triple(x))], y, **attributes)
     return net.rounded(net.node(op, [net.real(x)], **attributes), y)
 
@@ -100,8 +100,7 @@ def split(net: Network, x: Tensor) -> Tensor:
 def move(net: Network, x: Tensor) -> Tensor:
     """An operator that only moves codes, behind a DequantizeLinear or on the codes."""
     kinds = [kind for kind in _MOVES if len(x.shape) == 4 or kind not in _IMAGES]
-    known = [kind for kind in kinds if has_law(kind)]
-    found = _MOVES[net.pick(*known)](net, x)
+    found = _MOVES[net.pick(*kinds)](net, x)
     if found is None:
         return x
     op, more, attributes, shape = found

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-import oracle
 from cases import ModelBuilder
 
-from vitral.compiler.frontends.onnx import importer
-
-__all__ = ["CONTRIB", "Array", "Network", "Operand", "Tensor", "has_law"]
+__all__ = ["CONTRIB", "Array", "Network", "Operand", "Tensor"]
 
 Array = npt.NDArray[Any]
 CONTRIB = "com.microsoft"
@@ -200,8 +197,3 @@ class Network:
         low = self.constant("low", -spread * self.rng.uniform(0, 1), np.float32)
         high = self.constant("high", spread * self.rng.uniform(0.5, 2), np.float32)
         return self.node("Clip", [source, *self.pick([low, high], [low], ["", high])])
-
-
-def has_law(op: str) -> bool:
-    domain = CONTRIB if op.startswith(("QLinearA", "QLinearG", "QLinearS", "QLinearL")) else ""
-    return (domain, op) in oracle.OPERATORS and (domain, op) in importer.OPERATORS
