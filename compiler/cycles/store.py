@@ -34,7 +34,9 @@ class StoreStage(Stage):
         self._engine = engine
         self._commands = commands
         self._channel = channel
-        self._granule = min(config.layout.out_bytes, config.layout.beat_bytes)
+        layout = config.layout
+        self._granule = layout.granule_bytes
+        self._turns = layout.granule_bytes // layout.requant_lanes  # per requantised granule
         self._free = 0  # first cycle in which a STORE's address and ACC range can be taken
         self._jobs: deque[int] = deque([0] * timing.store_jobs, timing.store_jobs)
         self._ends: list[int | None] = []
@@ -81,9 +83,10 @@ class StoreStage(Stage):
     def _store(self, insn: Store, time: int) -> None:
         timing, size = self.timing, self._commands.element_bytes(insn.memory)
         count = insn.x_size * insn.y_size
-        per_element = size // self._granule
+        turns = self._turns if insn.requant else 1
+        per_element = size // self._granule * turns
         first = max(time + timing.store_to_element, self._jobs[-1] + 1)
-        to_bus = timing.requant_to_bus if insn.requant else timing.granule_to_bus
+        to_bus = timing.requant_to_bus + turns - 1 if insn.requant else timing.granule_to_bus
         moved = transfer(
             self._commands.address(insn.memory, insn.dram_base),
             insn.x_size * size,
@@ -95,6 +98,8 @@ class StoreStage(Stage):
         address = time + timing.store_to_address
         row, end, ack = self._channel.send(moved.bursts, address, first + to_bus, moved.before_last)
         last = max(end - to_bus, first + count * per_element - 1)
+        if turns > 1:  # data come slower than the bus takes them
+            ack = max(ack, last + to_bus + ack - end)
         self._jobs.append(last)
         ahead = first + (count - timing.gather) * per_element
         self._free = max(time + count, ahead, row)

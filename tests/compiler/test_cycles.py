@@ -19,7 +19,7 @@ from engines import engine
 
 from vitral.bench.layers import RESNET18
 from vitral.bench.networks import compile_network
-from vitral.bench.workload import compile_layer, make_layer
+from vitral.bench.workload import compile_layer, make_layer, make_workload
 from vitral.compiler.cycles import Prediction, predict, predict_segment
 from vitral.compiler.cycles.bursts import transfer
 from vitral.compiler.cycles.compute import elements_of
@@ -247,3 +247,18 @@ def test_write_bursts_wait_for_acknowledgements() -> None:
     assert (end, ack) == (27, 27 + 64)
     _, end, _ = channel.send((1,), 28, 28, 0)
     assert end == 20 + 64 + CORE.ack_to_burst + CORE.address_to_data
+
+
+def test_fewer_lanes_of_the_requantiser_hold_up_the_stores() -> None:
+    shape = RESNET18["c4"]
+    elements = shape.outputs // 16 * shape.out_size**2
+    cycles = [_predicted_alone("c4", CoreConfig(requant_lanes=lanes)) for lanes in (8, 4, 2, 1)]
+    assert cycles[0] < cycles[1] < cycles[2] < cycles[3]
+    for lanes, predicted in zip((2, 1), cycles[2:], strict=True):
+        assert elements * 16 // lanes < predicted < 1.05 * elements * 16 // lanes
+
+
+def _predicted_alone(name: str, config: CoreConfig) -> int:
+    module = make_workload(name, RESNET18[name], config).module
+    (segment,) = module.segments
+    return predict_segment(module, segment).cycles
