@@ -5,6 +5,9 @@ one JSON line per check. Usage: pynq_checks.py FOLDER, a folder with network.vit
 network.npz (images, logits, cycles).
 """
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportArgumentType=false
+# (pynq needs numpy < 2, so it cannot be where pyright runs)
+
 import json
 import sys
 import tempfile

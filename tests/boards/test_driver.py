@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ class Words:
         self.writes.append((offset, value))
 
 
-def driver(words: Words, **options: int) -> CoreDriver:
+def driver(words: Words, **options: Any) -> CoreDriver:
     return CoreDriver("board", words, CONFIG, **options)
 
 

@@ -15,6 +15,7 @@ from vitral.isa import Memory
 from vitral.program import Dram, Launch
 from vitral.registers import MAGIC, register
 from vitral.runtime.boards.device import BoardDevice
+from vitral.runtime.boards.interfaces import Interrupt, RegisterWindow
 from vitral.runtime.boards.mapped import MappedMemory, MappedWindow, map_file
 from vitral.runtime.session import Session
 from vitral.sim.functional import FunctionalSimulator
@@ -56,21 +57,21 @@ class FileBoard:
     """A board whose registers and memory are plain files, seen by another thread."""
 
     name = "files"
-    interrupt = None
+    interrupt: Interrupt | None = None
 
     def __init__(self, folder: Path, base: int) -> None:
         self.base = base
         self.registers_file, self.memory_file = folder / "registers", folder / "memory"
         self.registers_file.write_bytes(bytes(4096))
         self.memory_file.write_bytes(bytes(1 << 16))
-        self.registers = words(self.registers_file, 0, 4096)
+        self.registers: RegisterWindow = words(self.registers_file, 0, 4096)
 
     def allocate(self, nbytes: int) -> MappedMemory:
         mapping = map_file(self.memory_file, 0, nbytes, uncached=True, hint=HINT)
         return MappedMemory(mapping, self.base)
 
     def close(self) -> None:
-        self.registers.close()
+        """Nothing to give back."""
 
 
 class FileCore:

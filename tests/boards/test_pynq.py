@@ -43,7 +43,7 @@ def prepare(folder: Path) -> None:
     images = [model_input(pixels) for pixels in load_images("demo").pixels[:3]]
     with vitral.Session(module, "tsim") as session:
         logits = [session.run(None, {"image": image})[0] for image in images]
-        cycles = [outcome.cycles for outcome in session.outcomes()]
+        cycles = [outcome.cycles or 0 for outcome in session.outcomes()]
     np.savez(folder / "network.npz", images=images, logits=logits, cycles=cycles)
 
 
