@@ -1,5 +1,7 @@
 """TFLite's integer arithmetic against its published rules, and which kernels follow which."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from litert.compare import random_feeds, run_module
@@ -15,7 +17,9 @@ from vitral.compiler.frontends.tflite.fixed_point import (
     quantize_multiplier,
     round_half_away,
 )
-from vitral.compiler.ir import Quant
+from vitral.compiler.ir import Graph, Quant, TensorType
+from vitral.compiler.ir.ops import AccelConv2d, AveragePool, Weighted
+from vitral.compiler.passes.lower_pools import lower_pools
 from vitral.isa import Rounding
 
 VECTORS = [
@@ -135,3 +139,37 @@ def test_dense_layers_of_the_reference_kernels_round_once():
     assert np.array_equal(found["reference"], expected)
     assert np.array_equal(found["single"], expected)
     assert (found["double"] != expected).any()
+
+
+def _average(core: Weighted | None) -> Graph:
+    """The average of 2 x 2 codes, ties away from 0, as a graph of one operator."""
+    quant = Quant(dtype="int8", scale=(1.0,), zero_point=(0,))
+
+    def law(sums: np.ndarray, count: int) -> np.ndarray:
+        return np.sign(sums) * ((np.abs(sums) + count // 2) // count)
+
+    steps = find_thresholds(law, [4], 0, (-128, 127))
+    pool = AveragePool(
+        name="pool",
+        inputs=("x",),
+        output="y",
+        y_quant=quant,
+        x_quant=quant,
+        kernel=(2, 2),
+        strides=(1, 1),
+        thresholds=replace(steps, core=core),
+    )
+    types = {"x": TensorType((1, 16, 2, 2), "int8"), "y": TensorType((1, 16, 1, 1), "int8")}
+    return Graph(inputs=("x",), outputs=("y",), types=types, ops=(pool,))
+
+
+def test_parameters_of_an_average_are_used_only_if_they_are_right():
+    right = Weighted(
+        weight=2, bias=0, mult=1 << 30, shift=33, zero_point=0, rounding=Rounding.DOUBLE
+    )
+    (lowered,) = lower_pools(_average(right)).ops
+    assert isinstance(lowered, AccelConv2d)
+    assert (lowered.params.rounding, int(lowered.weight.max())) == (Rounding.DOUBLE, 2)
+    wrong = replace(right, rounding=Rounding.HALF_UP)
+    (other,) = lower_pools(_average(wrong)).ops
+    assert not (isinstance(other, AccelConv2d) and other.params.rounding is Rounding.HALF_UP)

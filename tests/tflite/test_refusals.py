@@ -111,7 +111,7 @@ CONVS: dict[str, tuple[Callable[[Layers, Tensor], Tensor], str]] = {
     ),
     "kernel beyond the image": (
         lambda m, x: _conv(m, x, m.constant(_ones(8, 9, 9, 3), 0.1), padding=1),
-        "needs a padded input of at least 9",
+        "needs an image of at least 9",
     ),
     "huge quotient of scales": (
         lambda m, x: _conv(m, x, m.constant(_ones(8, 1, 1, 3), 1e12)),
@@ -171,6 +171,26 @@ def test_input_of_another_type():
 def test_scale_that_is_no_number():
     m = Layers(seed=0)
     assert "finite scales" in refused(m, m.conv(m.input(SHAPE, float("nan"), 0), 4))
+
+
+def test_zero_point_that_is_no_code():
+    m = Layers(seed=0)
+    assert "zero points of int8, got 128" in refused(m, m.conv(m.input(SHAPE, 0.1, 128), 4))
+
+
+def test_average_of_windows_beyond_the_image():
+    m = Layers(seed=0)
+    x = m.input(SHAPE, 0.1, 0)
+    y = m.tensor((1, 1, 1, 3), 0.1, 0)
+    fields: dict[str, Any] = {
+        "strideH": 1,
+        "strideW": 1,
+        "filterHeight": 5,
+        "filterWidth": 4,
+        "padding": 1,
+    }
+    m.operator("AVERAGE_POOL_2D", [x], [y], "Pool2DOptions", **fields)
+    assert "needs an image of at least 5" in refused(m, y)
 
 
 def test_unknown_rounding():

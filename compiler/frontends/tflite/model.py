@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.frontends.tflite.options import OPTIONS
-from vitral.compiler.ir import Quant
+from vitral.compiler.ir import QUANTIZED, Quant
 from vitral.errors import CompileError
 
 __all__ = ["Model", "Node", "TensorRecord", "load_model"]
@@ -243,12 +243,19 @@ def _quant(name: str, dtype: str, parameters: Any) -> Quant | None:
             f" got {len(given)}"
         )
     zeros = np.broadcast_to(given, scales.shape)
+    if dtype in QUANTIZED and not set(zeros.tolist()) <= set(_codes(dtype)):
+        raise CompileError(f"tensor {name!r}: needs zero points of {dtype}, got {zeros.max()}")
     return Quant(
         dtype=dtype,
         scale=tuple(float(s) for s in scales),
         zero_point=tuple(int(z) for z in zeros),
         axis=None if len(scales) == 1 else parameters.QuantizedDimension(),
     )
+
+
+def _codes(dtype: str) -> range:
+    limits = np.iinfo(dtype)
+    return range(int(limits.min), int(limits.max) + 1)
 
 
 def _check_indices(model: Model) -> None:

@@ -35,6 +35,10 @@ def read_windows(scope: Scope, size: Sequence[int], kernel: Sequence[int]) -> Wi
         )
     if padding not in (_SAME, _VALID):
         raise scope.fail(f"needs padding SAME or VALID, got {padding}")
+    for length, taps, gap in zip(size, kernel, dilations, strict=True):
+        extent = (taps - 1) * gap + 1
+        if padding == _VALID and extent > length:
+            raise scope.fail(f"needs an image of at least {extent} for VALID, got {length}")
     ends = [(0, 0), (0, 0)]
     if padding == _SAME:
         ends = [_same(*item) for item in zip(size, kernel, strides, dilations, strict=True)]
