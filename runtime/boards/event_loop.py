@@ -28,6 +28,11 @@ class EventLoopThread:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self._loop.close()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
         """Run a coroutine there; at once, not when its result is asked for."""

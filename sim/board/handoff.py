@@ -23,15 +23,9 @@ def handoff(
     vlnv: str = VLNV,
     address: int = CORE_ADDRESS,
     nbytes: int = 1 << ADDRESS_BITS,
-    interrupt: bool = False,
 ) -> str:
-    """XML of a Zynq-7000 system: processor, one core of `vlnv` at `address`, one clock.
-
-    `interrupt` connects the core's irq to the processor's first interrupt from the fabric.
-    """
+    """XML of a Zynq-7000 system: processor, one core of `vlnv` at `address`, one clock."""
     kind = vlnv.split(":")[2]
-    irq_port = _irq_port("irq", "O", PS, "IRQ_F2P") if interrupt else ""
-    irq_pin = _irq_port("IRQ_F2P", "I", "core_0", "irq") if interrupt else ""
     return f"""<?xml version="1.0" encoding="UTF-8" standalone="no" ?>
 <EDKSYSTEM EDWVERSION="1.2" TIMESTAMP="Thu Jan  1 00:00:00 2026" VIVADOVERSION="2022.1">
   <SYSTEMINFO ARCH="zynq" DEVICE="7z020" NAME="vitral" PACKAGE="clg400" SPEEDGRADE="-1"/>
@@ -44,7 +38,7 @@ def handoff(
       <PORTS>
         <PORT DIR="I" NAME="aclk" SIGIS="clk" SIGNAME="{PS}_FCLK_CLK0">
           <CONNECTIONS><CONNECTION INSTANCE="{PS}" PORT="FCLK_CLK0"/></CONNECTIONS>
-        </PORT>{irq_port}
+        </PORT>
       </PORTS>
       <BUSINTERFACES>
         <BUSINTERFACE BUSNAME="{PS}_M_AXI_GP0" DATAWIDTH="32" NAME="s_axi" TYPE="SLAVE"
@@ -59,7 +53,7 @@ def handoff(
       <PORTS>
         <PORT DIR="O" NAME="FCLK_CLK0" SIGIS="clk" SIGNAME="{PS}_FCLK_CLK0">
           <CONNECTIONS><CONNECTION INSTANCE="core_0" PORT="aclk"/></CONNECTIONS>
-        </PORT>{irq_pin}
+        </PORT>
       </PORTS>
       <BUSINTERFACES>
         <BUSINTERFACE BUSNAME="{PS}_M_AXI_GP0" DATAWIDTH="32" NAME="M_AXI_GP0" TYPE="MASTER"
@@ -76,11 +70,3 @@ def handoff(
   </MODULES>
 </EDKSYSTEM>
 """
-
-
-def _irq_port(name: str, direction: str, other: str, pin: str) -> str:
-    return f"""
-        <PORT DIR="{direction}" NAME="{name}" SENSITIVITY="LEVEL_HIGH" SIGIS="INTERRUPT"
-            SIGNAME="core_0_irq">
-          <CONNECTIONS><CONNECTION INSTANCE="{other}" PORT="{pin}"/></CONNECTIONS>
-        </PORT>"""
