@@ -107,6 +107,26 @@ def outputs() -> onnx.ModelProto:
     return net.model(y=40, b=24)
 
 
+def tangle(seed: int) -> onnx.ModelProto:
+    """Convolutions and concatenations of any earlier values, most of them of whole blocks."""
+    net, rng = Net(), np.random.default_rng([seed, 77])
+    channels = {"x": 32}
+    for number in range(9):
+        names = list(channels)
+        if number % 3 == 2:
+            picked = rng.choice(names, min(len(names), int(rng.integers(2, 4))), replace=False)
+            channels[f"c{number}"] = sum(channels[name] for name in picked)
+            net.concat(f"c{number}", *picked)
+            continue
+        source = names[-1] if rng.integers(2) else str(rng.choice(names))
+        outs = int(rng.choice([16, 16, 32, 48, 20]))
+        net.conv(source, f"t{number}", outs, channels[source], int(rng.choice([1, 3])))
+        channels[f"t{number}"] = outs
+    last = list(channels)[-1]
+    net.conv(last, "y", 16, channels[last], 3)
+    return net.model(y=16)
+
+
 def run(model: onnx.ModelProto, **options: Any) -> list[Group]:
     """Compile, compare numpy's plan and the simulator with the oracle; the programs."""
     x = np.random.default_rng(3).integers(-128, 128, SHAPE).astype(np.int8)
@@ -133,6 +153,11 @@ def test_whole_blocks_are_joined_in_one_program(build: Any) -> None:
     assert concats_on_cpu(model) == 0
     assert len(group.joins) == sum(node.op_type == "Concat" for node in model.graph.node)
     assert len(group.layers) == sum(node.op_type == "Conv" for node in model.graph.node)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_tangle_has_the_bytes_of_the_model(seed: int) -> None:
+    run(tangle(seed))
 
 
 CORES = {
