@@ -38,7 +38,7 @@ def test_what_is_unknown_is_refused() -> None:
     assert place(quantized_sample("LogSoftmax", "nowhere", behind=True)) == "refused"
 
 
-@pytest.mark.parametrize("domain, op", sorted(OPERATORS))
+@pytest.mark.parametrize(("domain", "op"), sorted(OPERATORS))
 def test_samples_give_the_bytes_of_the_oracle(domain: str, op: str) -> None:
     """Behind a layer; so the page is not about results that are wrong."""
     model = quantized_sample(op, domain, behind=True)
