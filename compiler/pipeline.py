@@ -33,7 +33,6 @@ from vitral.runtime.module import Module
 __all__ = ["PASSES", "compile", "import_model", "lower"]
 
 Pass = Callable[[Graph], Graph]
-Progress = Callable[[str], None]
 Shapes = Mapping[str, Sequence[int] | int]
 Io = Literal["float", "quantized"]
 
@@ -71,7 +70,7 @@ def compile(
     host_layout: str = "auto",
     tflite_rounding: TfliteRounding = "reference",
     cpu: str = "auto",
-    progress: Progress | None = None,
+    progress: Tell | None = None,
 ) -> Module:
     """Compile a quantized ONNX or TFLite model.
 
