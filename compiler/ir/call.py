@@ -22,6 +22,10 @@ class Call(Op):
         Attribute name to a number, string, bool or tuple of these.
     """
 
-    kind = "call"
     op: str
     attrs: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The registered name."""
+        return self.op

@@ -1,0 +1,28 @@
+"""The operators of the text form by their name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from vitral.compiler.ir.operators import arithmetic, convolution
+from vitral.compiler.ir.operators.operator import Misfit, Operator
+
+__all__ = ["OPERATORS", "attributes_of", "operator"]
+
+_FILES = (arithmetic, convolution)
+
+OPERATORS: Mapping[str, Operator] = MappingProxyType(
+    {entry.name: entry for file in _FILES for entry in file.OPERATORS}
+)
+
+
+def operator(name: str) -> Operator:
+    """The entry of a name; Misfit when there is none."""
+    if name not in OPERATORS:
+        raise Misfit(f"needs an operator of the registry, got {name!r}")
+    return OPERATORS[name]
+
+
+def attributes_of(op: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of all attributes, defaults included; Misfit for unknown or wrong ones."""
+    return operator(op).complete(given)
