@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from vitral.compiler.ir.operators import arithmetic, convolution
+from vitral.compiler.ir.operators import annotation, arithmetic, convolution
 from vitral.compiler.ir.operators.operator import Misfit, Operator
 
 __all__ = ["OPERATORS", "attributes_of", "operator"]
 
-_FILES = (arithmetic, convolution)
+_FILES = (annotation, arithmetic, convolution)
 
 OPERATORS: Mapping[str, Operator] = MappingProxyType(
     {entry.name: entry for file in _FILES for entry in file.OPERATORS}
