@@ -1,6 +1,7 @@
 """The exceptions that Vitral raises on purpose; each message is one line and says what to do."""
 
 __all__ = [
+    "BitstreamError",
     "CompileError",
     "ConfigError",
     "DeviceError",
@@ -38,6 +39,10 @@ class ModuleError(VitralError, ValueError):
 
 class DeviceError(VitralError, RuntimeError):
     """A device that cannot run what it was given, or did not answer in time."""
+
+
+class BitstreamError(VitralError, RuntimeError):
+    """A bitstream that cannot be built: the tool is absent, or failed."""
 
 
 class ExecutionFault(DeviceError):

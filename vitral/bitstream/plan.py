@@ -11,10 +11,12 @@ from typing import Any
 from vitral.config import CoreConfig
 from vitral.errors import ConfigError
 
-__all__ = ["PLAN_FILE", "PLAN_VERSION", "Plan"]
+__all__ = ["PLAN_FILE", "PLAN_VERSION", "Plan", "write_texts"]
 
 PLAN_VERSION = 1
 PLAN_FILE = "plan.json"
+SCRIPTS = (".tcl", ".qpf", ".qsf", ".sdc", ".xdc", ".lpf", ".dts", ".core")
+"""What people read and change; all else is generated from the core."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,13 @@ class Plan:
         """SHA-256 (hex) of everything in the plan."""
         return hashlib.sha256(json.dumps(self._record(), sort_keys=True).encode()).hexdigest()
 
+    @property
+    def scripts(self) -> dict[str, str]:
+        """The files that say how it is built, without the core itself."""
+        return {
+            name: text for name, text in self.files.items() if PurePosixPath(name).suffix in SCRIPTS
+        }
+
     def _record(self) -> dict[str, Any]:
         return {
             "vitral_plan": PLAN_VERSION,
@@ -89,10 +98,14 @@ class Plan:
 
     def write(self, folder: "str | os.PathLike[str]") -> None:
         """Write all files and `plan.json`, which lists them with their digests, into a folder."""
-        root = Path(folder)
-        for name, text in self.files.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="\n")
+        write_texts(Path(folder), self.files)
         record = {**self._record(), "digest": self.digest}
-        (root / PLAN_FILE).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        (Path(folder) / PLAN_FILE).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def write_texts(root: Path, files: Mapping[str, str]) -> None:
+    """Write texts by path, relative to a folder; folders are made."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")

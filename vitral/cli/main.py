@@ -8,14 +8,26 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import vitral
-from vitral.cli import bench, build, listing, program, report, run, serve, targets, verilog, zoo
+from vitral.cli import (
+    bench,
+    bitstream,
+    build,
+    listing,
+    program,
+    report,
+    run,
+    serve,
+    targets,
+    verilog,
+    zoo,
+)
 from vitral.errors import VitralError
 
 __all__ = ["main"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-_COMMANDS = (build, run, listing, program, bench, zoo, report, serve, verilog, targets)
+_COMMANDS = (build, run, listing, program, bench, zoo, report, serve, verilog, targets, bitstream)
 
 
 class _Parser(argparse.ArgumentParser):

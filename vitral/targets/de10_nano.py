@@ -15,6 +15,7 @@ DE10_NANO = Target(
     part="5CSEBA6U23I7",
     device="de10-nano",
     clock_mhz=100,
+    oscillator_mhz=50,  # FPGA_CLK1_50
     port=MemoryPort(
         name="f2h_sdram0",
         protocol="AXI3",

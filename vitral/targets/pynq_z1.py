@@ -11,6 +11,7 @@ PYNQ_Z1 = Target(
     part="xc7z020clg400-1",
     device="pynq",
     clock_mhz=100,
+    oscillator_mhz=50,  # PS_CLK
     port=MemoryPort(
         name="S_AXI_HP0",
         protocol="AXI3",

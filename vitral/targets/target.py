@@ -88,6 +88,9 @@ class Target:
         What is behind it; None for the FPGA's own memory, or a simulator's.
     clock_mhz : int or None
         Clock that the core is built for; None for simulators, which count cycles only.
+    oscillator_mhz : float or None
+        What clocks are made from: the processor's reference clock, or the FPGA's; None where
+        that is the usual one of its family.
     registers : int or None
         Byte address of the register window for the processor; None where there is none.
     core : mapping
@@ -102,6 +105,7 @@ class Target:
     device: str = ""
     dram: Dram | None = None
     clock_mhz: int | None = None
+    oscillator_mhz: float | None = None
     registers: int | None = None
     core: Mapping[str, Any] = field(default_factory=dict)
 
