@@ -5,7 +5,7 @@ from vitral.compiler.ir.call import Call
 from vitral.compiler.ir.evaluate import evaluate, evaluate_all
 from vitral.compiler.ir.graph import Graph
 from vitral.compiler.ir.infer import infer
-from vitral.compiler.ir.printer import print_graph
+from vitral.compiler.ir.text import parse_text, to_text
 from vitral.compiler.ir.types import QUANTIZED, Quant, TensorType
 from vitral.compiler.ir.verify import verify
 
@@ -19,6 +19,7 @@ __all__ = [
     "evaluate",
     "evaluate_all",
     "infer",
-    "print_graph",
+    "parse_text",
+    "to_text",
     "verify",
 ]

@@ -30,7 +30,7 @@ class TensorType:
         return math.prod(self.shape)
 
     def __str__(self) -> str:
-        return f"Tensor[{list(self.shape)}, {self.dtype}]"
+        return f"Tensor[{tuple(self.shape)}, {self.dtype}]"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,8 +49,9 @@ class Attribute:
 
     Parameters
     ----------
-    kind : "int", "float", "bool", "string", "dtype", "ints" or "any"
-        "ints" is a tuple of int; "dtype" is the name of an element type, or "" for the argument's.
+    kind : "int", "float", "bool", "string", "dtype", "ints" or "sections"
+        "ints" is a tuple of int, "sections" an int or such a tuple; "dtype" is the name of an
+        element type, or "" for the argument's.
     default : object
         REQUIRED, or its value when it is not given; None stands for what follows from the
         arguments.
@@ -104,7 +105,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "string": _string,
     "dtype": _dtype,
     "ints": _ints,
-    "any": lambda value: value,
+    "sections": lambda value: _ints(value) if _int(value) is None else _int(value),
 }
 _NAMES = {
     "int": "an integer",
@@ -113,6 +114,7 @@ _NAMES = {
     "string": "a string",
     "dtype": "the name of an element type",
     "ints": "a list of integers",
+    "sections": "an integer or a list of them",
 }
 
 

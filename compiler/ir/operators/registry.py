@@ -4,12 +4,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from vitral.compiler.ir.operators import annotation, arithmetic, convolution
+from vitral.compiler.ir.operators import (
+    annotation,
+    arithmetic,
+    convolution,
+    pooling,
+    quantization,
+    reduction,
+    shaping,
+)
 from vitral.compiler.ir.operators.operator import Misfit, Operator
 
 __all__ = ["OPERATORS", "attributes_of", "operator"]
 
-_FILES = (annotation, arithmetic, convolution)
+_FILES = (annotation, arithmetic, convolution, pooling, shaping, reduction, quantization)
 
 OPERATORS: Mapping[str, Operator] = MappingProxyType(
     {entry.name: entry for file in _FILES for entry in file.OPERATORS}
