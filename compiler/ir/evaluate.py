@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from vitral.compiler.ir.call import Call
 from vitral.compiler.ir.graph import Graph
-from vitral.compiler.ir.operators import Misfit, attributes_of, operator
+from vitral.compiler.ir.operators import Misfit, evaluate_call
 from vitral.compiler.ir.ops import Op
 from vitral.compiler.ir.types import TensorType
 from vitral.errors import CompileError
@@ -63,9 +63,9 @@ def _result(op: Op, args: list[Array], graph: Graph) -> Array:
     if not isinstance(op, Call):
         raise CompileError(f"node {op.name!r} ({op.kind}): only calls are evaluated")
     try:
-        result = operator(op.op).compute(attributes_of(op.op, op.attrs), args)
+        result = evaluate_call(op.op, op.attrs, args)
     except Misfit as error:
         raise CompileError(f"node {op.name!r} ({op.op}): {error}") from None
     got = TensorType(result.shape, str(result.dtype))
     assert got == graph.types[op.output], f"{op.op}: {got} is no {graph.types[op.output]}"
-    return np.ascontiguousarray(result).reshape(result.shape)
+    return result

@@ -102,9 +102,20 @@ def _global_avg(attrs: Attrs, args: Arrays) -> Array:
     return _mean(sums, np.array(x.shape[2] * x.shape[3]), x.dtype)
 
 
+def _scales(attrs: Attrs) -> tuple[int, int]:
+    """Rows and columns that an element becomes; `scale` is both."""
+    both = attrs["scale"]
+    return attrs["scale_h"] * both, attrs["scale_w"] * both
+
+
+def _upsample(attrs: Attrs, args: Arrays) -> Array:
+    high, wide = _scales(attrs)
+    return args[0].repeat(high, axis=2).repeat(wide, axis=3)
+
+
 def _upsampled(attrs: Attrs, args: Types) -> TensorType:
     need_rank4(args[0])
-    high, wide = attrs["scale_h"], attrs["scale_w"]
+    high, wide = _scales(attrs)
     need(min(high, wide) >= 1, f"needs scales from 1, got {high} and {wide}")
     need(attrs["method"] == "nearest", f"needs method 'nearest', got {attrs['method']!r}")
     n, channels, rows, cols = args[0].shape
@@ -142,13 +153,12 @@ OPERATORS = (
         name="nn.upsampling",
         arity=range(1, 2),
         attributes={
+            "scale": Attribute("int", 1),
             "scale_h": Attribute("int", 1),
             "scale_w": Attribute("int", 1),
             "method": Attribute("string", "nearest"),
         },
         relation=_upsampled,
-        compute=lambda attrs, args: (
-            args[0].repeat(attrs["scale_h"], axis=2).repeat(attrs["scale_w"], axis=3)
-        ),
+        compute=_upsample,
     ),
 )

@@ -1,4 +1,4 @@
-"""`qnn.quantize`, `qnn.dequantize`, and `simulated_quantize` of quantization by global scale."""
+"""`qnn.quantize` and `qnn.dequantize`: reals to codes and back by scale and zero point."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vitral.compiler.ir.operators.arithmetic import round_away
 from vitral.compiler.ir.operators.operator import Arrays, Attribute, Attrs, Operator, Types, need
-from vitral.compiler.ir.operators.shapes import axis_of, need_float
+from vitral.compiler.ir.operators.shapes import axis_of
 from vitral.compiler.ir.types import TensorType
 from vitral.runtime.cpu.convert import dequantize_array, quantize_array
 
@@ -61,19 +60,6 @@ def _dequantize(attrs: Attrs, args: Arrays) -> Array:
     return dequantize_array(args[0], *_maps(attrs, args))
 
 
-def _simulated_type(attrs: Attrs, args: Types) -> TensorType:
-    need_float(*args)
-    scalars = all(arg.shape == () for arg in args[1:])
-    need(scalars, "needs a scale and clamps of rank 0, got others")
-    return args[0]
-
-
-def _simulated(attrs: Attrs, args: Arrays) -> Array:
-    """The real values of the codes clip(round(x / scale), low, high)."""
-    x, scale, low, high = args
-    return np.clip(round_away(x / scale), low, high) * scale
-
-
 OPERATORS = (
     Operator(
         name="qnn.quantize",
@@ -88,16 +74,5 @@ OPERATORS = (
         attributes={"axis": Attribute("int", -1)},
         relation=_dequantize_type,
         compute=_dequantize,
-    ),
-    Operator(
-        name="simulated_quantize",
-        arity=range(4, 5),
-        attributes={
-            "kind": Attribute("int"),
-            "sign": Attribute("bool", True),
-            "rounding": Attribute("string", "round"),
-        },
-        relation=_simulated_type,
-        compute=_simulated,
     ),
 )

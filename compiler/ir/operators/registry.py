@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from vitral.compiler.ir.operators import (
     annotation,
     arithmetic,
@@ -13,9 +16,9 @@ from vitral.compiler.ir.operators import (
     reduction,
     shaping,
 )
-from vitral.compiler.ir.operators.operator import Misfit, Operator
+from vitral.compiler.ir.operators.operator import Arrays, Misfit, Operator
 
-__all__ = ["OPERATORS", "attributes_of", "operator"]
+__all__ = ["OPERATORS", "attributes_of", "evaluate_call", "operator"]
 
 _FILES = (annotation, arithmetic, convolution, pooling, shaping, reduction, quantization)
 
@@ -34,3 +37,12 @@ def operator(name: str) -> Operator:
 def attributes_of(op: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Values of all attributes, defaults included; Misfit for unknown or wrong ones."""
     return operator(op).complete(given)
+
+
+def evaluate_call(op: str, given: Mapping[str, Any], args: Arrays) -> npt.NDArray[Any]:
+    """The result of an operator, C-contiguous; needs numpy only.
+
+    Misfit for an unknown operator, wrong attributes, and values that it has no result for.
+    """
+    result = operator(op).compute(attributes_of(op, given), args)
+    return np.ascontiguousarray(result).reshape(result.shape)
