@@ -189,7 +189,8 @@ def _dropout(graph: GraphBuilder, name: str, args: Sequence[str], attrs: Attribu
 
 def _pad(graph: GraphBuilder, name: str, args: Sequence[str], attrs: Attributes) -> str:
     (x,) = _taken(attrs, args, 1)
-    widths, value = attrs.pairs("pad_width"), attrs.real("pad_value", 0.0)
+    widths = tuple(side for pair in attrs.pairs("pad_width") for side in pair)
+    value = attrs.real("pad_value", 0.0)
     return graph.call("nn.pad", x, name=name, pad_width=widths, pad_value=value)
 
 
