@@ -8,6 +8,7 @@ __all__ = [
     "ExecutionFault",
     "IsaError",
     "ModuleError",
+    "QuantizeError",
     "VerifyError",
     "VitralError",
 ]
@@ -27,6 +28,10 @@ class IsaError(VitralError, ValueError):
 
 class CompileError(VitralError, ValueError):
     """A model that is malformed or cannot be compiled; names the node or tensor."""
+
+
+class QuantizeError(VitralError, ValueError):
+    """A float model, its calibration data or a choice that cannot be quantized with."""
 
 
 class VerifyError(VitralError, ValueError):

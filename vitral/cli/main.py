@@ -14,6 +14,7 @@ from vitral.cli import (
     build,
     listing,
     program,
+    quantize,
     report,
     run,
     serve,
@@ -27,7 +28,10 @@ __all__ = ["main"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-_COMMANDS = (build, run, listing, program, bench, zoo, report, serve, verilog, targets, bitstream)
+_COMMANDS = (
+    *(build, quantize, run, listing, program, bench, zoo, report, serve, verilog, targets),
+    bitstream,
+)
 
 
 class _Parser(argparse.ArgumentParser):

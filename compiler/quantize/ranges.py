@@ -1,0 +1,154 @@
+"""From the values of a tensor to the range that its codes cover: four methods.
+
+Each takes a histogram and gives (low, high) around 0; what lies outside saturates.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from vitral.compiler.quantize.config import Activations, QuantizeConfig
+from vitral.compiler.quantize.histogram import Histogram
+
+__all__ = ["Range", "choose_range", "entropy", "mse", "percentile"]
+
+Range = tuple[float, float]
+Float64 = npt.NDArray[np.float64]
+
+_STEPS = 255
+_KL_BINS = 2048
+_LEAST_LEVELS = 128
+_SHRINK = np.linspace(0.02, 1.0, 99)
+
+
+def choose_range(histogram: Histogram, config: QuantizeConfig) -> Range:
+    """The range by the method of `config`; 0 is inside, and symmetric ranges are symmetric."""
+    methods: dict[str, Callable[[], Range]] = {
+        "minmax": lambda: (histogram.low, histogram.high),
+        "percentile": lambda: percentile(histogram, config.percentile, config.activations),
+        "entropy": lambda: entropy(histogram, config.activations),
+        "mse": lambda: mse(histogram, config.activations),
+    }
+    low, high = methods[config.method]()
+    return around_zero(low, high, config.activations)
+
+
+def around_zero(low: float, high: float, activations: Activations) -> Range:
+    """With 0 inside; symmetric where zero points are 0."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    if activations == "symmetric":
+        peak = max(-low, high)
+        return -peak, peak
+    return low, high
+
+
+def percentile(histogram: Histogram, keep: float, activations: Activations) -> Range:
+    """Bounds that `keep` per cent of all values lie under, and as many over; of magnitudes when
+    symmetric. Zeros count as values."""
+    outside = (1 - keep / 100) * histogram.total
+    if activations == "symmetric":
+        counts, edges = _magnitudes(histogram)
+        peak = _upper(counts, edges, outside)
+        return -peak, peak
+    edges = histogram.edges
+    counts = histogram.counts.astype(np.float64)
+    high = _upper(counts, edges, outside)
+    low = -_upper(counts[::-1], -edges[::-1], outside)
+    return low, high
+
+
+def _upper(counts: Float64, edges: Float64, outside: float) -> float:
+    """The value above which `outside` counts lie, evenly spread within a bin."""
+    above = np.concatenate([np.cumsum(counts[::-1])[::-1], [0.0]])
+    index = int(np.searchsorted(-above, -outside, side="right")) - 1
+    index = min(max(index, 0), len(counts) - 1)
+    if counts[index] == 0 or above[index] <= outside:
+        return float(edges[index])
+    share = (above[index] - outside) / counts[index]
+    return float(edges[index] + min(share, 1.0) * (edges[index + 1] - edges[index]))
+
+
+def mse(histogram: Histogram, activations: Activations) -> Range:
+    """The range with the least mean squared error of rounding and saturation.
+
+    A search on a grid: both ends shrunk alike, then each end by itself, twice over. An error is the
+    sum over bins of count times the squared distance of the bin's centre from its code's value.
+    """
+    low, high = around_zero(histogram.low, histogram.high, activations)
+    if high <= low:
+        return low, high
+    best = min(((low * f, high * f) for f in _SHRINK), key=lambda r: _error(histogram, *r))
+    if activations == "symmetric" or low == 0 or high == 0:
+        return best
+    for _ in range(2):
+        lows = ((low * f, best[1]) for f in _SHRINK)
+        best = min((best, *lows), key=lambda r: _error(histogram, *r))
+        highs = ((best[0], high * f) for f in _SHRINK)
+        best = min((best, *highs), key=lambda r: _error(histogram, *r))
+    return best
+
+
+def _error(histogram: Histogram, low: float, high: float) -> float:
+    scale = (high - low) / _STEPS
+    zero = np.rint(-low / scale)
+    centers = histogram.centers
+    codes = np.clip(np.rint(centers / scale) + zero, 0, _STEPS)
+    return float((histogram.counts * (centers - (codes - zero) * scale) ** 2).sum())
+
+
+def entropy(histogram: Histogram, activations: Activations) -> Range:
+    """The threshold on magnitudes whose codes keep most of the distribution's information.
+
+    For each threshold the distribution P of magnitudes below it, all beyond it added to its last
+    bin, is compared with Q: the same bins without that addition, merged into as many levels as
+    codes have magnitudes, and spread evenly again over the bins that are not empty. The threshold
+    with the least Kullback-Leibler divergence sum P log(P / Q) wins (Migacz, 8-bit Inference with
+    TensorRT, 2017). Zeros take no part.
+    """
+    counts, edges = _magnitudes(histogram)
+    if not counts.any():
+        return histogram.low, histogram.high
+    least = histogram.low if activations == "affine" else -edges[-1]
+    most = histogram.high if activations == "affine" else edges[-1]
+    best, chosen = np.inf, float(edges[-1])
+    for used in range(_LEAST_LEVELS, _KL_BINS + 1, 8):
+        peak = float(edges[used])
+        width = min(peak, max(most, 0.0)) + min(peak, max(-least, 0.0))
+        levels = int(np.clip(round(_STEPS * peak / width), _LEAST_LEVELS, _STEPS))
+        divergence = _divergence(counts, used, min(levels, used))
+        if divergence < best:
+            best, chosen = divergence, peak
+    return max(least, -chosen), min(most, chosen)
+
+
+def _magnitudes(histogram: Histogram) -> tuple[Float64, Float64]:
+    """Counts of magnitudes in equal bins from 0 to the largest; bins cut in two are shared."""
+    peak = max(abs(histogram.low), abs(histogram.high))
+    edges = np.linspace(0.0, peak, _KL_BINS + 1)
+    if peak == 0:
+        return np.zeros(_KL_BINS), edges
+    total = np.concatenate([[0.0], np.cumsum(histogram.counts, dtype=np.float64)])
+
+    def below(values: Float64) -> Float64:
+        return np.interp(values, histogram.edges, total)
+
+    upper, lower = below(edges), below(-edges)
+    return np.maximum(np.diff(upper) - np.diff(lower), 0.0), edges
+
+
+def _divergence(counts: Float64, used: int, levels: int) -> float:
+    kept = counts[:used]
+    reference = kept.copy()
+    reference[-1] += counts[used:].sum()
+    group = np.arange(used) * levels // used
+    sums = np.bincount(group, kept, levels)
+    filled = np.bincount(group, kept > 0, levels)
+    spread = np.where(kept > 0, (sums / np.maximum(filled, 1))[group], 0.0)
+    if not spread.any():
+        return np.inf
+    p, q = reference / reference.sum(), spread / spread.sum()
+    live = p > 0
+    if (q[live] == 0).any():
+        return np.inf  # values beyond the threshold where nothing is left to hold them
+    return float((p[live] * np.log(p[live] / q[live])).sum())
