@@ -54,12 +54,16 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Op:
-    """An operator named after the model's node, its argument values and its result value."""
+    """An operator named after the model's node, its argument values and its result value.
+
+    `device` is "accelerator" or "cpu" where somebody has said where it runs.
+    """
 
     kind: ClassVar[str]
     name: str
     inputs: tuple[str, ...]
     output: str
+    device: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,11 +98,13 @@ class Table(Op):
     """Code to table[code - lowest code]; 256 entries of any element type.
 
     `steps`, where known, are the real results in units of the result's scale, float64 (256,).
+    `label` is what it computes, by a name of the text form.
     """
 
     kind = "table"
     table: npt.NDArray[Any]
     steps: npt.NDArray[np.float64] | None = None
+    label: str = "table"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

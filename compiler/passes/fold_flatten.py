@@ -22,7 +22,12 @@ def _folded(graph: Graph, writers: dict[str, Op], op: Op) -> Op:
     if not isinstance(op, Conv2d) or op.weight.shape[2:] != (1, 1):
         return op
     view = writers.get(op.inputs[0])
-    if not isinstance(view, Reshape) or any(op.pads) or op.group != 1:
+    if (
+        not isinstance(view, Reshape)
+        or view.device not in (None, op.device)
+        or any(op.pads)
+        or op.group != 1
+    ):
         return op
     source = writers.get(view.inputs[0])
     if source is None or not _gives_codes(source) or len(graph.types[source.output].shape) != 4:

@@ -22,6 +22,8 @@ def _folded(graph: Graph, writers: dict[str, Op], op: Op) -> Op:
     pad = writers.get(op.inputs[0]) if isinstance(op, Conv2d) else None
     if not isinstance(op, Conv2d) or not isinstance(pad, Pick):
         return op
+    if pad.device not in (None, op.device):
+        return op
     if pad.fill != op.x_quant.tensor_zero or not {*pad.axes} <= {_ROWS, _COLUMNS}:
         return op
     shape = graph.types[pad.inputs[0]].shape

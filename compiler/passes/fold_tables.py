@@ -32,6 +32,8 @@ def _folded(graph: Graph, table: Table) -> Graph:
         return graph
     if (low, high) == (-128, 127) and table.output not in graph.outputs:
         return redirect(graph, {table.output: source}, drop=[table])
+    if table.device == "cpu":
+        return graph
     writer = graph.producers().get(source)
     alone = graph.consumers()[source] == [table] and source not in graph.outputs
     if not isinstance(writer, AccelConv2d | AccelAdd) or not alone:

@@ -43,7 +43,8 @@ def _fits(graph: Graph, op: Binary) -> bool:
     codes = op.y_quant is not None and a.dtype == b.dtype == "int8"
     same = a.shape == b.shape and len(a.shape) == 4
     computed = not any(name in graph.constants for name in op.inputs)
-    return codes and same and computed and op.function in ("add", "sub")
+    free = op.device != "cpu"
+    return free and codes and same and computed and op.function in ("add", "sub")
 
 
 def _law(op: Binary, ranges: dict[str, Range]) -> SumLaw:
@@ -76,6 +77,7 @@ def _lowered(op: Binary, found: SumParameters, channels: int) -> AccelAdd:
         name=op.name,
         inputs=op.inputs,
         output=op.output,
+        device=op.device,
         multipliers=found.multipliers,
         params=params,
         origin=op,

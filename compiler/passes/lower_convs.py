@@ -43,7 +43,7 @@ def _lowered(op: Op) -> Op:
     weight = centred_weight(op)
     bias = raw_bias(op, weight)
     _check_sums(op, weight, bias)
-    if op.y_quant is None:
+    if op.y_quant is None or op.device == "cpu":
         return op
     return _accelerated(op, weight, _params(op, bias))
 
@@ -91,6 +91,7 @@ def _accelerated(op: Conv2d, weight: npt.NDArray[np.int16], params: ChannelParam
         name=op.name,
         inputs=op.inputs,
         output=op.output,
+        device=op.device,
         weight=weight,
         params=params,
         pad_value=op.x_quant.tensor_zero,

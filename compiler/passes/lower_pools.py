@@ -37,11 +37,14 @@ def lower_pools(graph: Graph) -> Graph:
 
 
 def _lowered(graph: Graph, op: Op) -> Op:
+    if op.device == "cpu":
+        return op
     if isinstance(op, MaxPool) and graph.types[op.output].dtype == "int8":
         return AccelMaxPool2d(
             name=op.name,
             inputs=op.inputs,
             output=op.output,
+            device=op.device,
             kernel=op.kernel,
             strides=op.strides,
             pads=op.pads,
@@ -76,6 +79,7 @@ def _lowered_average(graph: Graph, op: AveragePool) -> Op:
         name=op.name,
         inputs=op.inputs,
         output=op.output,
+        device=op.device,
         weight=np.full((channels, 1, *op.kernel), found.weight, np.int16),
         params=params,
         pad_value=op.x_quant.tensor_zero,

@@ -56,6 +56,8 @@ def lower_tables(graph: Graph) -> Graph:
 def _fits(graph: Graph, op: Op, there: set[str]) -> bool:
     if not isinstance(op, Table) or op.steps is None or op.table.dtype != np.int8:
         return False
+    if op.device == "cpu":
+        return False
     return op.inputs[0] in there and len(graph.types[op.output].shape) == 4
 
 
@@ -170,6 +172,7 @@ def _bent(
         name=op.name,
         inputs=(source, clamped),
         output=op.output,
+        device=op.device,
         multipliers=multipliers,
         params=params,
         origin=op,
@@ -184,6 +187,7 @@ def _depthwise(
         name=op.name,
         inputs=op.inputs,
         output=output,
+        device=op.device,
         weight=np.full((channels, 1, 1, 1), weight, np.int16),
         params=params,
         pad_value=0,

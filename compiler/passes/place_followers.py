@@ -11,7 +11,8 @@ __all__ = ["place_followers"]
 def place_followers(graph: Graph) -> Graph:
     """Pools, averages and additions run where at least one of their arguments was computed.
 
-    They move more bytes than they compute, so a tensor does not go to the accelerator for them.
+    They move more bytes than they compute, so a tensor does not go to the accelerator for them,
+    unless somebody has said that they run there.
     """
     there: set[str] = set()
     ops: list[Op] = []
@@ -30,4 +31,6 @@ def place_followers(graph: Graph) -> Graph:
 
 def _leads(op: Op) -> bool:
     """Whether the operator is worth the way to the accelerator."""
+    if op.device == "accelerator":
+        return True
     return isinstance(op, AccelConv2d) and isinstance(op.origin, Conv2d)

@@ -19,7 +19,7 @@ def sink_tables(graph: Graph) -> Graph:
         pool = graph.producers()[name]
         assert isinstance(pool, MaxPool)
         table = graph.producers().get(pool.inputs[0])
-        if isinstance(table, Table) and _sinks(graph, table):
+        if isinstance(table, Table) and table.device == pool.device and _sinks(graph, table):
             graph = _swapped(graph, table, pool)
     return graph
 
