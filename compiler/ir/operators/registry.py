@@ -16,6 +16,7 @@ from vitral.compiler.ir.operators import (
     reduction,
     shaping,
 )
+from vitral.compiler.ir.operators.foreign import PREFIX, foreign_operator
 from vitral.compiler.ir.operators.operator import Arrays, Misfit, Operator
 
 __all__ = ["OPERATORS", "attributes_of", "evaluate_call", "operator"]
@@ -29,6 +30,8 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
 
 def operator(name: str) -> Operator:
     """The entry of a name; Misfit when there is none."""
+    if name.startswith(PREFIX):
+        return foreign_operator(name)
     if name not in OPERATORS:
         raise Misfit(f"needs an operator of the registry, got {name!r}")
     return OPERATORS[name]

@@ -11,7 +11,7 @@ from vitral.compiler.ir.operators.operator import Arrays, Attribute, Attrs, Oper
 from vitral.compiler.ir.operators.shapes import axis_of
 from vitral.compiler.ir.types import TensorType
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "part_of"]
 
 Array = npt.NDArray[Any]
 
@@ -113,7 +113,7 @@ def _sliced(attrs: Attrs, args: Types) -> TensorType:
     return replace(args[0], shape=tuple(sizes))
 
 
-def _part(attrs: Attrs, shape: tuple[int, ...]) -> tuple[int, int, int]:
+def part_of(attrs: Attrs, shape: tuple[int, ...]) -> tuple[int, int, int]:
     """Axis, first and last index of the part that `split` gives."""
     axis = axis_of(attrs["axis"], len(shape))
     size, sections = shape[axis], attrs["indices_or_sections"]
@@ -131,13 +131,13 @@ def _part(attrs: Attrs, shape: tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def _split(attrs: Attrs, args: Types) -> TensorType:
-    axis, first, last = _part(attrs, args[0].shape)
+    axis, first, last = part_of(attrs, args[0].shape)
     shape = (*args[0].shape[:axis], last - first, *args[0].shape[axis + 1 :])
     return replace(args[0], shape=shape)
 
 
 def _take_part(attrs: Attrs, args: Arrays) -> Array:
-    axis, first, last = _part(attrs, args[0].shape)
+    axis, first, last = part_of(attrs, args[0].shape)
     return args[0][(*[slice(None)] * axis, slice(first, last))]
 
 

@@ -9,6 +9,7 @@ from vitral.compiler.ir.build import GraphBuilder
 from vitral.compiler.ir.call import Call
 from vitral.compiler.ir.graph import Graph
 from vitral.compiler.ir.operators import OPERATORS
+from vitral.compiler.ir.operators.foreign import PREFIX
 from vitral.compiler.ir.ops import Op
 from vitral.compiler.ir.text.expressions import Reader
 from vitral.compiler.ir.text.metadata import Metadata
@@ -133,7 +134,7 @@ class _Parser:
     def _operator(self, output: str, name: str) -> None:
         cursor = self._cursor
         token = cursor.expect_kind("word", "an operator")
-        known = token.text in OPERATORS or token.text in OPS or token.text.startswith("onnx.")
+        known = token.text in OPERATORS or token.text in OPS or token.text.startswith(PREFIX)
         if not known:
             cursor.fail(f"needs a known operator, got {token}", token)
         inputs, attrs = self._arguments(token)

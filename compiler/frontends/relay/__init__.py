@@ -1,0 +1,6 @@
+"""The text form's operators: from ONNX models, and back to them."""
+
+from vitral.compiler.frontends.relay.exporter import export_calls, has_onnx_form
+from vitral.compiler.frontends.relay.importer import import_calls
+
+__all__ = ["export_calls", "has_onnx_form", "import_calls"]
