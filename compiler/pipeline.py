@@ -8,6 +8,7 @@ from typing import Literal
 from vitral.compiler.assemble import assemble
 from vitral.compiler.frontends.onnx import import_onnx
 from vitral.compiler.frontends.onnx.model import Source
+from vitral.compiler.frontends.relay import import_graph, is_text_file, read_text
 from vitral.compiler.frontends.tflite import TfliteRounding, import_tflite, is_tflite
 from vitral.compiler.ir import Graph, verify
 from vitral.compiler.passes.eliminate_dead import eliminate_dead
@@ -60,7 +61,7 @@ PASSES: tuple[Pass, ...] = (
 
 
 def compile(
-    model: Source,
+    model: Source | Graph,
     *,
     target: str | CoreConfig = "sim",
     shapes: Shapes | None = None,
@@ -76,9 +77,9 @@ def compile(
 
     Parameters
     ----------
-    model : path, bytes or onnx.ModelProto
-        An int8 network in QDQ or QOperator form, opset 10 or later; or a TFLite file or its bytes,
-        known by the identifier TFL3.
+    model : path, bytes, onnx.ModelProto or Graph
+        An int8 network in QDQ or QOperator form, opset 10 or later; a TFLite file or its bytes,
+        known by the identifier TFL3; a graph, or its text in a file called `.ir`.
     target : str or CoreConfig
         Name of a target, or the configuration of the core.
     shapes : mapping, optional
@@ -129,14 +130,18 @@ def compile(
 
 
 def import_model(
-    model: Source,
+    model: Source | Graph,
     shapes: Shapes | None = None,
     tflite_rounding: TfliteRounding = "reference",
     cpu: str = "auto",
 ) -> Graph:
-    """The graph of an ONNX or TFLite model; arguments as of `compile`."""
+    """The graph of a model; arguments as of `compile`."""
     if cpu not in ("auto", "numpy"):
         raise CompileError(f"cpu must be 'auto' or 'numpy', got {cpu!r}")
+    if is_text_file(model):
+        model = read_text(model)
+    if isinstance(model, Graph):
+        return import_graph(model, shapes, cpu)
     if is_tflite(model):
         return import_tflite(model, shapes, tflite_rounding)
     return import_onnx(model, shapes, cpu)

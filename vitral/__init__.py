@@ -21,6 +21,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Load what users import on first use, so that `import vitral` needs numpy only."""
+    if name == "ir":
+        return import_module("vitral.ir")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -18,6 +18,7 @@ from vitral.cli import (
     report,
     run,
     serve,
+    show,
     targets,
     verilog,
     zoo,
@@ -29,7 +30,7 @@ __all__ = ["main"]
 BAD_INPUT = 2
 INTERRUPTED = 130
 _COMMANDS = (
-    *(build, quantize, run, listing, program, bench, zoo, report, serve, verilog, targets),
+    *(build, quantize, show, run, listing, program, bench, zoo, report, serve, verilog, targets),
     bitstream,
 )
 

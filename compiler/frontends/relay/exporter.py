@@ -172,12 +172,12 @@ def _fused_biases(graph: Graph) -> dict[str, Call]:
 
 
 def _takes_bias(sums: Call, bias: Call, graph: Graph) -> bool:
-    rank = len(graph.types[sums.output].shape)
     axis = FUSED.get(sums.op)
-    plain = axis is not None and graph.types[sums.output].dtype == "float32"
-    if not plain or bias.attrs.get("axis", 1) % rank != axis % rank:
+    if axis is None or graph.types[sums.output].dtype != "float32":
         return False
-    return axis == 1 or all(len(graph.types[name].shape) == 2 for name in sums.inputs)
+    rank = len(graph.types[sums.output].shape)
+    same = bias.attrs.get("axis", 1) % rank == axis % rank
+    return same and (axis == 1 or all(len(graph.types[n].shape) == 2 for n in sums.inputs))
 
 
 def _info(name: str, type_: TensorType) -> onnx.ValueInfoProto:
