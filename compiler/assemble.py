@@ -17,9 +17,13 @@ from vitral.compiler.progress import Doing, Tell
 from vitral.compiler.schedule.segment import schedule_segment
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
+from vitral.isa import Profile
 from vitral.runtime.module import CpuStep, Module, Segment, TensorInfo
 
-__all__ = ["Plan", "assemble", "plan"]
+__all__ = ["OnCpu", "Plan", "assemble", "plan"]
+
+OnCpu = Callable[[Graph, Mapping[str, str]], Graph]
+"""Places the layers that give some values on the CPU; the reason is beside each."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,18 +53,26 @@ def plan(graph: Graph, config: CoreConfig | None = None) -> Plan:
     return Plan(graph=graph.noted(*notices), steps=tuple(steps), arrays=writer.arrays)
 
 
-def assemble(graph: Graph, config: CoreConfig, tell: Tell, host_layout: str = "auto") -> Module:
+def assemble(
+    graph: Graph,
+    config: CoreConfig,
+    tell: Tell,
+    host_layout: str = "auto",
+    on_cpu: OnCpu | None = None,
+    profile: Profile = Profile.VITRAL,
+) -> Module:
     """The module of a lowered graph; layers that do not fit the core go to the CPU with a notice.
 
-    `tell` is told what is scheduled next; `host_layout` is that of `lay_out_images`.
+    `tell` is told what is scheduled next; `host_layout` is that of `lay_out_images`. `on_cpu`
+    places layers on the CPU, by default those that know the law that they were lowered from.
     """
     refused: dict[str, str] = {}
     while True:
-        placed = lay_out_images(_on_cpu(graph, refused), config, host_layout)
+        placed = lay_out_images((on_cpu or _on_cpu)(graph, refused), config, host_layout)
         verify(placed)
         planned = plan(placed, config)
         arena = Arena()
-        steps = _scheduled(planned, config, arena, tell, refused)
+        steps = _scheduled(planned, config, arena, tell, refused, profile)
         if steps is not None:
             return _module(planned, config, _packed(planned, steps, config), arena)
 
@@ -71,6 +83,7 @@ def _scheduled(
     arena: Arena,
     tell: Tell,
     refused: dict[str, str],
+    profile: Profile,
 ) -> tuple[CpuStep | Segment, ...] | None:
     """The steps with their programs, or None after adding layers to `refused`."""
     steps: list[CpuStep | Segment] = []
@@ -79,9 +92,10 @@ def _scheduled(
             steps.append(step)
             continue
         try:
-            steps.append(_program(step, config, arena, _layer_teller(tell, step, planned)))
+            told = _layer_teller(tell, step, planned)
+            steps.append(_program(step, config, arena, profile, told))
         except CompileError:
-            found = _refusals(step, config)
+            found = _refusals(step, config, profile)
             if not found:
                 raise
             refused.update(found)
@@ -103,7 +117,11 @@ def _layer_teller(tell: Tell, group: Group, planned: Plan) -> Callable[[int], No
 
 
 def _program(
-    group: Group, config: CoreConfig, arena: Arena, told: Callable[[int], None] | None = None
+    group: Group,
+    config: CoreConfig,
+    arena: Arena,
+    profile: Profile,
+    told: Callable[[int], None] | None = None,
 ) -> Segment:
     return schedule_segment(
         group.layers,
@@ -114,10 +132,11 @@ def _program(
         arena=arena,
         joins=group.joins,
         told=told,
+        profile=profile,
     )
 
 
-def _refusals(group: Group, config: CoreConfig) -> dict[str, str]:
+def _refusals(group: Group, config: CoreConfig, profile: Profile) -> dict[str, str]:
     """Result name to the reason, for each layer that cannot run on this core even alone."""
     found: dict[str, str] = {}
     for layer in group.layers:
@@ -128,7 +147,7 @@ def _refusals(group: Group, config: CoreConfig) -> dict[str, str]:
             outputs=(layer.result,),
         )
         try:
-            _program(alone, config, Arena())
+            _program(alone, config, Arena(), profile)
         except CompileError as error:
             found[layer.result] = str(error)
     return found

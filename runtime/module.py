@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from vitral.config import CoreConfig
 from vitral.errors import ModuleError
-from vitral.isa import Memory
+from vitral.isa import Memory, Profile
 from vitral.program import Launch
 
 __all__ = [
@@ -106,6 +106,7 @@ class Segment:
     """One program: its instructions start at arena byte `insn_offset`.
 
     The runtime writes `inputs` into the arena before it runs and reads `outputs` afterwards.
+    `profile` of the instruction set is "vitral" or "vta".
     """
 
     name: str
@@ -114,6 +115,7 @@ class Segment:
     inputs: tuple[ArenaTensor, ...]
     outputs: tuple[ArenaTensor, ...]
     layers: tuple[Layer, ...]
+    profile: str = "vitral"
 
     def launch(self, base: int, arena_bytes: int) -> Launch:
         """How to start it when the arena lies at byte address `base`."""
@@ -123,6 +125,7 @@ class Segment:
             bases=dict.fromkeys(Memory, base),
             limit_low=base,
             limit_high=base + arena_bytes,
+            profile=Profile[self.profile.upper()],
         )
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from vitral.config import ISA_VERSION, CoreConfig
 from vitral.errors import ModuleError
+from vitral.isa import Profile
 from vitral.runtime.module import (
     ArenaTensor,
     CpuStep,
@@ -22,6 +23,8 @@ from vitral.runtime.module import (
 __all__ = ["from_record", "to_record"]
 
 Record = dict[str, Any]
+
+_PROFILES = tuple(profile.name.lower() for profile in Profile)
 
 
 def to_record(module: Module, keep: Callable[[npt.NDArray], int]) -> Record:
@@ -92,7 +95,10 @@ def _check_image(image: dict[int, npt.NDArray], arena_bytes: int) -> None:
 
 def _step_record(step: Step) -> Record:
     if isinstance(step, Segment):
-        return {"kind": "segment"} | asdict(step)
+        record = {"kind": "segment"} | asdict(step)
+        if step.profile == "vitral":
+            del record["profile"]  # as all segments were before there was another one
+        return record
     plain = replace(step, attributes={})
     return {"kind": "cpu"} | asdict(plain) | {"attributes": dict(step.attributes)}
 
@@ -107,6 +113,8 @@ def _step(record: Record) -> Step:
         for name in ("inputs", "outputs")
     }
     layers = tuple(Layer(**_tuples(layer)) for layer in values["layers"])
+    if values.get("profile", "vitral") not in _PROFILES:
+        raise ModuleError(f"profile must be {' or '.join(_PROFILES)}, got {values['profile']!r}")
     return Segment(**{**values, **tensors, "layers": layers})
 
 

@@ -10,7 +10,7 @@ from vitral.config import PARAM_LANE_BYTES, CoreConfig
 from vitral.errors import CompileError
 from vitral.isa import PARAM_FIELDS
 
-__all__ = ["pack_params", "pack_weights", "split_planes"]
+__all__ = ["pack_bias", "pack_params", "pack_weights", "split_planes"]
 
 _INT8_MIN, _INT8_MAX = -128, 127
 
@@ -65,6 +65,14 @@ def _blocked(dense: npt.NDArray[np.int8], task: Task, block: int) -> npt.NDArray
     tail = dense.shape[2:]
     shaped = dense.reshape(task.outs, block, task.ins, block, *tail)
     return shaped.transpose(0, 2, 4, 5, 6, 1, 3)
+
+
+def pack_bias(bias: npt.NDArray[np.int32], config: CoreConfig) -> npt.NDArray[np.int32]:
+    """int32 (output channel blocks, batch, block); lanes without a channel are 0."""
+    blocks = blocks_of(len(bias), config.block)
+    lanes = np.zeros(blocks * config.block, np.int32)
+    lanes[: len(bias)] = bias
+    return lanes.reshape(-1, 1, config.block).repeat(config.batch, axis=1)
 
 
 def pack_params(layer: ConvLayer | AddLayer, config: CoreConfig) -> npt.NDArray[np.uint8]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from vitral.compiler.codegen.acc_loads import AccLoad, acc_loads
 from vitral.compiler.codegen.calls import Call
 from vitral.compiler.codegen.hazards import Hazards
 from vitral.compiler.codegen.input_loads import block_load, merged_load
@@ -31,7 +32,8 @@ _FIELD_LIMIT = 65535  # sizes and strides have 16 bits
 class Operands:
     """What the steps of a layer read and write: element positions in DRAM and constants.
 
-    Without `params` results are stored as they are.
+    Without `params` results are stored as they are. `biases` is the ACC element in DRAM of the
+    first bias that the ALU adds.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Operands:
     blocks: int
     pad_value: int
     rounding: Rounding
+    biases: int = 0
 
 
 class Emitter:
@@ -118,6 +121,18 @@ class Emitter:
     def load_uop(self, insn: Load) -> None:
         """A LOAD of micro-ops: in order with the GEMMs that use them, in the same queue."""
         self.stream.append(insn)
+
+    def load_acc(self, load: AccLoad, operands: Operands) -> None:
+        """LOADs into ACC: in order with the ALU that reads them, in the same queue."""
+        for insn, view, read in acc_loads(load, operands.sources, operands.biases, operands.name):
+            rows = insn.y_pad_0 + insn.y_size + insn.y_pad_1
+            cols = insn.x_pad_0 + insn.x_size + insn.x_pad_1
+            where = slice(insn.sram_base, insn.sram_base + rows * cols)
+            waits = [self._acc.before_write(where)]
+            tensor = None if view is None else self._tensors.get(view.root)
+            if tensor is not None:
+                waits.append(tensor.before_read(read))
+            self._acc.write(where, self.stream.append(insn, waits))
 
     def compute(self, call: Call, uop_base: int) -> int:
         """An instruction whose sequence of micro-ops lies at `uop_base` of the UOP memory; its

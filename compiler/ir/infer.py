@@ -35,6 +35,7 @@ from vitral.compiler.ir.ops import (
     Transpose,
 )
 from vitral.compiler.ir.types import QUANTIZED, TensorType
+from vitral.compiler.ir.vta import VtaOp
 from vitral.errors import CompileError
 
 __all__ = ["infer"]
@@ -249,6 +250,14 @@ def _code_op(op: CodeOp, args: Types) -> TensorType:
     return op.type
 
 
+def _vta(op: VtaOp, args: Types) -> TensorType:
+    need(all(arg.dtype == "int8" for arg in args), "needs int8 arguments, got others")
+    shapes = [arg.shape for arg in args]
+    wanted = list(op.layer.source_shapes)
+    need(shapes == wanted, f"needs arguments of shapes {wanted}, got {shapes}")
+    return TensorType(op.layer.out_shape, "int8")
+
+
 _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Quantize: _quantize,
     Dequantize: _dequantize,
@@ -272,4 +281,5 @@ _RULES: dict[type[Op], Callable[[Any, Types], TensorType]] = {
     Interpolate: _interpolate,
     CodeOp: _code_op,
     Call: _call,
+    VtaOp: _vta,
 }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vitral.compiler.ir.ops import Op
-from vitral.compiler.place import sum_steps, value_steps, window_steps
+from vitral.compiler.place import call_steps, sum_steps, value_steps, window_steps
 from vitral.compiler.place.step_writer import StepWriter
 
 __all__ = ["StepWriter", "cpu_steps"]
@@ -13,6 +13,7 @@ _WRITERS: Mapping[type[Op], Callable[[StepWriter, Any], None]] = {
     **value_steps.WRITERS,
     **window_steps.WRITERS,
     **sum_steps.WRITERS,
+    **call_steps.WRITERS,
 }
 
 

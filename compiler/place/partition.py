@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.macs import macs
 from vitral.compiler.ir.ops import AccelAdd, AccelConv2d, AccelMaxPool2d, AccelOp, Concat, Op
+from vitral.compiler.ir.vta import VtaOp
 from vitral.compiler.place.concats import by_address, join_of
 from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ConvLayer, PoolLayer
 from vitral.compiler.schedule.regions import Join
@@ -87,6 +88,8 @@ def _group(graph: Graph, name: str, ops: list[Op]) -> Group:
 
 
 def _layer(graph: Graph, op: Op) -> AccelLayer:
+    if isinstance(op, VtaOp):
+        return op.layer
     if isinstance(op, AccelConv2d):
         return _conv_layer(graph, op)
     if isinstance(op, AccelMaxPool2d):

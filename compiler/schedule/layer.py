@@ -1,7 +1,7 @@
 """What the scheduler gets: layers in the accelerator's own arithmetic.
 
-Every layer has a `name`, the values it reads (`sources`) and the one it gives (`result`), the
-shapes of both, and its `macs`. All tensors are int8 and lie in DRAM.
+Every layer has a `name`, the values it reads (`sources`, `source_shapes`) and the one it gives
+(`result`), the shapes of both, and its `macs`. All tensors are int8 and lie in DRAM.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vitral.isa import Rounding
 
-__all__ = ["AccelLayer", "AddLayer", "ChannelParams", "ConvLayer", "PoolLayer"]
+__all__ = ["AccelLayer", "AddLayer", "ChannelParams", "ConvLayer", "PoolLayer", "Shape"]
 
 Shape = tuple[int, int, int, int]
 
@@ -81,6 +81,10 @@ class ConvLayer:
         return (self.source,)
 
     @property
+    def source_shapes(self) -> tuple[Shape, ...]:
+        return (self.in_shape,)
+
+    @property
     def macs(self) -> int:
         """Multiply-accumulates of the real (unpadded) shapes."""
         if self.useful_macs is not None:
@@ -116,6 +120,10 @@ class PoolLayer:
         return (self.source,)
 
     @property
+    def source_shapes(self) -> tuple[Shape, ...]:
+        return (self.in_shape,)
+
+    @property
     def macs(self) -> int:
         """A maximum multiplies nothing."""
         return 0
@@ -147,6 +155,10 @@ class AddLayer:
     shape: Shape
     multipliers: tuple[int, int]
     params: ChannelParams
+
+    @property
+    def source_shapes(self) -> tuple[Shape, ...]:
+        return (self.shape, self.shape)
 
     @property
     def in_shape(self) -> Shape:

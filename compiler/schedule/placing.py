@@ -79,8 +79,8 @@ def place_tensors(
         if not plan.joined:
             placer.release(dead)
             dead = []
-        for source in layer.sources:
-            placer.place(source, layer.in_shape, live=True)
+        for source, shape in zip(layer.sources, layer.source_shapes, strict=True):
+            placer.place(source, shape, live=True)
         placer.place(layer.result, layer.out_shape, live=plan.writes.root in last_use)
         roots = dict.fromkeys(region.root for region in plan.reads)
         dead += [root for root in roots if last_use[root] == number]

@@ -6,6 +6,7 @@ import numpy as np
 
 from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ConvLayer, PoolLayer
 from vitral.compiler.schedule.plan import LayerPlan
+from vitral.compiler.schedule.vta_layer import VtaConv
 from vitral.config import PARAM_LANE_BYTES
 from vitral.runtime.module import Layer
 
@@ -48,6 +49,8 @@ def _operator(layer: AccelLayer) -> str:
     match layer:
         case AddLayer():
             return "add"
+        case VtaConv() if not layer.macs:
+            return "alu"
         case PoolLayer():
             return "maxpool"
         case ConvLayer():
@@ -65,6 +68,10 @@ def _read_bytes(plan: LayerPlan) -> int:
             return data + params
         case PoolLayer():
             return data
+        case VtaConv():
+            added = sum(int(np.prod(shape)) for shape in layer.source_shapes[1:])
+            biases = 0 if layer.bias is None else layer.bias.nbytes
+            return n * channels * _rows_read(plan) * width + added + layer.weight.size + biases
         case ConvLayer():
             return data + layer.weight.size + params
 

@@ -1,12 +1,12 @@
 """Compiles consecutive layers into one instruction stream: `schedule_segment`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.codegen.arena import Arena
-from vitral.compiler.codegen.constants import pack_params, pack_weights
+from vitral.compiler.codegen.constants import pack_bias, pack_params, pack_weights
 from vitral.compiler.codegen.emit import Operands
 from vitral.compiler.codegen.stream import compute_calls, emit_stream
 from vitral.compiler.codegen.tensors import TensorView
@@ -16,14 +16,16 @@ from vitral.compiler.schedule.layer import AccelLayer, AddLayer, PoolLayer
 from vitral.compiler.schedule.placing import memory_pads, pad_value, place_tensors
 from vitral.compiler.schedule.plan import LayerPlan, plan_layers
 from vitral.compiler.schedule.records import layer_records
-from vitral.compiler.schedule.regions import Join, regions_of
+from vitral.compiler.schedule.regions import Join, Region, regions_of
 from vitral.compiler.schedule.steps import Chunk
 from vitral.compiler.schedule.trial import trial_cycles
 from vitral.compiler.schedule.unroll import task_chunks
+from vitral.compiler.schedule.vta_layer import VtaConv, VtaPool
+from vitral.compiler.schedule.vta_plan import plan_vta_layers
 from vitral.compiler.schedule.windows import WindowGeometry
 from vitral.config import INSN_BYTES, CoreConfig
 from vitral.errors import CompileError
-from vitral.isa import InstructionSet, Rounding
+from vitral.isa import InstructionSet, Profile, Rounding
 from vitral.runtime.module import ArenaTensor, Segment
 
 __all__ = ["schedule_segment"]
@@ -39,13 +41,15 @@ def schedule_segment(
     arena: Arena,
     joins: Sequence[Join] = (),
     told: Callable[[int], None] | None = None,
+    profile: Profile = Profile.VITRAL,
 ) -> Segment:
     """One program for `layers`, in that order; its constants and instructions go to `arena`.
 
     Every layer reads one of `inputs`, the result of an earlier layer, or that of one of `joins`,
     which are concatenations by address: whoever writes a part writes into the result. `inputs` are
     written by the host before each run and `outputs` read after it; all base registers point to the
-    start of the arena. `told` is called with the number of each layer before its search.
+    start of the arena. `told` is called with the number of each layer before its search. In the
+    VTA profile all layers are of `vta_layer`.
 
     Raises
     ------
@@ -57,14 +61,14 @@ def schedule_segment(
     regions = regions_of(joins, config.block)
     if regions is None:
         raise CompileError(f"segment {name}: a value is part of two concatenations; copy it first")
-    plans = plan_layers(layers, config, trial_cycles, regions, told)
+    plans = _plans(layers, config, regions, told)
     tensors = place_tensors(plans, config, inputs, outputs, arena, joins)
     operands = [_operands(plan, tensors, config, arena) for plan in plans]
     uops, calls = compute_calls(plans, config)
     uop_dram = arena.place(uops.image) // config.layout.uop_bytes
     insns, marks = emit_stream(plans, operands, calls, uops, uop_dram, config)
     isa = InstructionSet.of(config)
-    words = b"".join(isa.encode(insn).to_bytes(INSN_BYTES, "little") for insn in insns)
+    words = b"".join(isa.encode(insn, profile).to_bytes(INSN_BYTES, "little") for insn in insns)
     return Segment(
         name=name,
         insn_offset=arena.place(np.frombuffer(words, np.uint8)),
@@ -72,7 +76,20 @@ def schedule_segment(
         inputs=tuple(tensors[value] for value in inputs),
         outputs=tuple(tensors[value] for value in outputs),
         layers=tuple(layer_records(plans, marks)),
+        profile=profile.name.lower(),
     )
+
+
+def _plans(
+    layers: Sequence[AccelLayer],
+    config: CoreConfig,
+    regions: Mapping[str, Region],
+    told: Callable[[int], None] | None,
+) -> list[LayerPlan]:
+    plain = [layer for layer in layers if isinstance(layer, VtaConv | VtaPool)]
+    if len(plain) == len(layers):
+        return plan_vta_layers(plain, config, regions, told)
+    return plan_layers(layers, config, trial_cycles, regions, told)
 
 
 def _check(
@@ -88,16 +105,16 @@ def _check(
     for join in joins:
         shapes[join.result] = join.shape
     for layer in layers:
-        for source in layer.sources:
+        for source, shape in zip(layer.sources, layer.source_shapes, strict=True):
             if source not in shapes and source not in inputs:
                 raise CompileError(
                     f"{layer.name}: reads {source}, which is neither an input of segment {name}"
                     " nor the result of an earlier layer"
                 )
-            known = shapes.setdefault(source, layer.in_shape)
-            if known != layer.in_shape:
+            known = shapes.setdefault(source, shape)
+            if known != shape:
                 raise CompileError(
-                    f"{layer.name}: reads {source} as {layer.in_shape}, but its shape is {known}"
+                    f"{layer.name}: reads {source} as {shape}, but its shape is {known}"
                 )
         if layer.result in shapes or layer.result in inputs:
             raise CompileError(f"{layer.name}: {layer.result} already has a value; rename it")
@@ -126,7 +143,8 @@ def _operands(
     top, left, _, _ = memory_pads(plan)
     sources = [tensors[source] for source in layer.sources]
     roots = [tensors[region.root] for region in plan.reads]
-    params = None if isinstance(layer, PoolLayer) else layer.params
+    params = None if isinstance(layer, PoolLayer | VtaConv) else layer.params
+    bias = layer.bias if isinstance(layer, VtaConv) else None
     weights = _weights(plan, config)
     return Operands(
         name=layer.name,
@@ -139,11 +157,12 @@ def _operands(
         ),
         weights=0 if weights is None else arena.place(weights) // layout.wgt_bytes,
         params=None
-        if isinstance(layer, PoolLayer)
+        if isinstance(layer, PoolLayer | VtaConv)
         else arena.place(pack_params(layer, config)) // layout.param_bytes,
         blocks=blocks_of(layer.out_shape[1], config.block),
         pad_value=pad_value(plan),
         rounding=Rounding.HALF_EVEN if params is None else params.rounding,
+        biases=0 if bias is None else arena.place(pack_bias(bias, config)) // layout.acc_bytes,
     )
 
 

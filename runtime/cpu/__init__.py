@@ -9,6 +9,7 @@ from typing import Any
 
 from vitral.runtime.cpu import (
     activations,
+    calls,
     convert,
     fixed_point,
     floats,
@@ -37,5 +38,6 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     **floats.OPERATORS,
     **island.OPERATORS,
     **activations.OPERATORS,
+    **calls.OPERATORS,
 }
 """Name of a step's operator to its function; all have one result."""
