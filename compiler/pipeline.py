@@ -16,6 +16,7 @@ from vitral.compiler.passes.fold_flatten import fold_flatten
 from vitral.compiler.passes.fold_pads import fold_pads
 from vitral.compiler.passes.fold_tables import fold_tables
 from vitral.compiler.passes.lower_adds import lower_adds
+from vitral.compiler.passes.lower_calls import is_integer, lower_calls
 from vitral.compiler.passes.lower_convs import lower_convs
 from vitral.compiler.passes.lower_pools import lower_pools
 from vitral.compiler.passes.lower_tables import lower_tables
@@ -29,6 +30,7 @@ from vitral.compiler.passes.strip_edges import strip_edges
 from vitral.compiler.progress import Doing, Tell
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
+from vitral.isa import Profile
 from vitral.runtime.module import Module
 
 __all__ = ["PASSES", "compile", "import_model", "lower"]
@@ -87,8 +89,9 @@ def compile(
     io : "float" or "quantized"
         Whether inputs and outputs keep the model's types, or QuantizeLinear and DequantizeLinear
         at the edges are left to the caller.
-    profile : "vitral"
-        Instruction set profile of the programs.
+    profile : "vitral" or "vta"
+        Instruction set profile of the programs. "vta" takes graphs of integers, as
+        `vitral quantize --scheme global-scale` writes them.
     memory : int, optional
         Bytes of DRAM that the device has for the module; one that needs more is refused.
     host_layout : str
@@ -109,16 +112,23 @@ def compile(
     CompileError
         In one line, for a model that is malformed or that the compiler refuses.
     """
-    if profile != "vitral":
-        raise CompileError(f"profile must be 'vitral', got {profile!r}")
+    if profile not in ("vitral", "vta"):
+        raise CompileError(f"profile must be 'vitral' or 'vta', got {profile!r}")
     tell: Tell = progress or (lambda doing: None)
     config = _config(target)
     with _uncollected():
         tell(Doing("reading the model", 0))
         graph = import_model(model, shapes, tflite_rounding, cpu)
         tell(Doing("lowering", 0.03))
-        lowered = lower(graph, io=io)
-        module = assemble(lowered, config, tell, host_layout)
+        if is_integer(graph):
+            module = _integers(graph, config, tell, io, Profile[profile.upper()])
+        elif profile == "vta":
+            raise CompileError(
+                "profile 'vta' needs a graph of integers; make one with"
+                " vitral quantize --scheme global-scale, or use profile 'vitral'"
+            )
+        else:
+            module = assemble(lower(graph, io=io), config, tell, host_layout)
         if memory is not None and module.arena_bytes > memory:
             raise CompileError(
                 f"the module needs {module.arena_bytes} bytes of DRAM for weights, programs and"
@@ -159,6 +169,14 @@ def lower(graph: Graph, *, io: Io = "float") -> Graph:
         graph = apply(graph)
         verify(graph)
     return graph
+
+
+def _integers(graph: Graph, config: CoreConfig, tell: Tell, io: Io, profile: Profile) -> Module:
+    """The module of a graph of calls on integers; its programs are plain in either profile."""
+    if io != "float":
+        raise CompileError(f"io must be 'float' for a graph of integers, got {io!r}")
+    verify(graph)
+    return assemble(graph, config, tell, on_cpu=lower_calls, profile=profile)
 
 
 @contextmanager

@@ -43,14 +43,14 @@ class LoadChunk:
 
 AccLoad = LoadBias | LoadTile | LoadChunk
 
-Placed = tuple[Load, tuple[int, slice, slice] | None]
-"""An instruction, and the sample, channel blocks and rows of its source that it reads."""
+Read = tuple[int, slice, slice]
+"""Sample, channel blocks and rows of a tensor."""
 
 
 def acc_loads(
     load: AccLoad, sources: tuple[TensorView, ...], biases: int, name: str
-) -> Iterator[tuple[Load, TensorView | None, tuple[int, slice, slice]]]:
-    """The instructions, each with the tensor, sample, channel blocks and rows that it reads.
+) -> Iterator[tuple[Load, TensorView | None, Read]]:
+    """The instructions, each with the tensor that it reads, if any, and what of it.
 
     `biases` is the ACC element in DRAM of the layer's first bias.
     """
@@ -103,7 +103,7 @@ def _tile_load(
 
 def _chunk_loads(
     load: LoadChunk, view: TensorView, name: str
-) -> Iterator[tuple[Load, TensorView, tuple[int, slice, slice]]]:
+) -> Iterator[tuple[Load, TensorView, Read]]:
     chunk = replace(load.chunk, base=load.chunk.base + load.acc)
     rows = view.rows(chunk.rows.first, chunk.rows.real, chunk.step)
     merged = merged_load(chunk, view, 0, load.blocks)

@@ -14,7 +14,7 @@ from vitral.compiler.passes.simplify_views import simplify_views
 from vitral.compiler.passes.vta_chains import Chain, Chains
 from vitral.compiler.passes.vta_pools import pool_layer
 from vitral.compiler.passes.vta_posts import vta_posts
-from vitral.compiler.schedule.vta_layer import AddTensor, VtaConv
+from vitral.compiler.schedule.vta_layer import AddTensor, Post, VtaConv
 
 __all__ = ["is_integer", "lower_calls"]
 
@@ -107,7 +107,7 @@ class _Lowering:
         self._append(cast, chain, posts)
         return True
 
-    def _append(self, cast: Call, chain: Chain, posts: tuple) -> None:
+    def _append(self, cast: Call, chain: Chain, posts: tuple[Post, ...]) -> None:
         """The layer on images, with views around it where values have no plane."""
         source = self._as_image(chain.source, chain.source_shape)
         out_shape = _image(self._types[cast.output].shape)

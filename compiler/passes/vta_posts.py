@@ -2,7 +2,7 @@
 `AddTensor` in any order become few operations with 16-bit immediates and one bias.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,7 +135,7 @@ def _shifted(values: Interval, amount: int) -> Interval:
     return _shift(values[0], amount), _shift(values[1], amount)
 
 
-def _moved(clamp: Clamp, change) -> Clamp:
+def _moved(clamp: Clamp, change: Callable[[int], int]) -> Clamp:
     return Clamp(
         None if clamp.low is None else change(clamp.low),
         None if clamp.high is None else change(clamp.high),

@@ -5,13 +5,17 @@ from typing import Any
 
 from vitral.compiler.ir import Call
 from vitral.compiler.ir.macs import macs
+from vitral.compiler.ir.operators import OPERATORS
 from vitral.compiler.ir.ops import Op
 from vitral.compiler.place.step_writer import StepWriter
+from vitral.errors import CompileError
 
 __all__ = ["WRITERS"]
 
 
 def _call(writer: StepWriter, op: Call) -> None:
+    if op.op not in OPERATORS:
+        raise CompileError(f"node {op.name!r}: needs an operator that the CPU has, got {op.op!r}")
     types = (writer.graph.types[name].dtype for name in (*op.inputs, op.output))
     writer.step(
         op,

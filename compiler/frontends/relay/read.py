@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 from vitral.compiler.frontends.onnx import import_onnx
 from vitral.compiler.frontends.relay.exporter import export_calls
 from vitral.compiler.ir import Call, Graph, parse_text
+from vitral.compiler.passes.lower_calls import is_integer
 from vitral.errors import CompileError
 
 __all__ = ["SUFFIX", "import_graph", "is_text_file", "read_text"]
@@ -36,9 +37,11 @@ def import_graph(
 ) -> Graph:
     """A graph of records: of calls by way of ONNX, and one of records as it is.
 
-    Raises CompileError, in one line naming the node, for calls that have no form in ONNX.
+    Calls with products of integers stay calls: they say themselves how they are rounded. Raises CompileError, in one line naming the node, for calls that have no form in ONNX.
     """
     calls = [isinstance(op, Call) for op in graph.ops]
+    if is_integer(graph):
+        return graph
     if calls and not any(calls):
         return graph
     return import_onnx(export_calls(graph), shapes, cpu)
