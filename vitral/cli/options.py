@@ -108,6 +108,11 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         help="inputs and outputs of the model's types (float), or without the edges' Q and DQ",
     )
     group.add_argument(
+        "--profile",
+        choices=("vitral", "vta"),
+        help="instruction set of the programs; vta takes graphs of integers (default vitral)",
+    )
+    group.add_argument(
         "--memory",
         type=positive,
         metavar="BYTES",
@@ -127,6 +132,7 @@ def compile_options(args: argparse.Namespace) -> dict[str, Any]:
         "target": args.target,
         "shapes": dict(args.shape) if args.shape else None,
         "io": args.io,
+        "profile": args.profile,
         "memory": args.memory,
         "tflite_rounding": args.tflite_rounding,
         "cpu": args.cpu,

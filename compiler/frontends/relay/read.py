@@ -37,7 +37,8 @@ def import_graph(
 ) -> Graph:
     """A graph of records: of calls by way of ONNX, and one of records as it is.
 
-    Calls with products of integers stay calls: they say themselves how they are rounded. Raises CompileError, in one line naming the node, for calls that have no form in ONNX.
+    Calls with products of integers stay calls: they say themselves how they are rounded. Raises
+    CompileError, in one line naming the node, for calls that have no form in ONNX.
     """
     calls = [isinstance(op, Call) for op in graph.ops]
     if is_integer(graph):
