@@ -1,15 +1,19 @@
 """What the tests of boards share: small programs, simulated boards, checks of a session."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from hand_made import double_instructions, double_module
 
+from vitral.bitstream.manifest import Manifest
 from vitral.config import CoreConfig
 from vitral.isa import Finish, Instruction
 from vitral.runtime.module import Module
 from vitral.runtime.session import Session
 
-__all__ = ["CONFIG", "SHAPE", "broken", "check_doubles", "doubled", "image"]
+__all__ = ["CONFIG", "SHAPE", "broken", "check_doubles", "doubled", "image", "write_manifest"]
 
 CONFIG = CoreConfig()
 SHAPE = (1, 16, 2, 3)
@@ -36,3 +40,20 @@ def broken(index: int, insn: Instruction | None = None) -> Module:
     program = list(double_instructions(CONFIG, 6))
     program[index] = insn or Finish()
     return double_module(instructions=tuple(program))
+
+
+def write_manifest(bitstream: Path, /, **changes: Any) -> None:
+    """The manifest that a build leaves beside a bitstream, with some of its entries changed."""
+    entries: dict[str, Any] = {
+        "target": "pynq-z1",
+        "core": CONFIG.digest,
+        "config": CONFIG.to_dict(),
+        "tool": "vivado",
+        "tool_version": "2022.1",
+        "part": "xc7z020clg400-1",
+        "clock_mhz": 100,
+        "build": "vitral bitstream build --target pynq-z1",
+        "bitstream": bitstream.name,
+        "sha256": "0" * 64,
+    }
+    Manifest(**entries | changes).write(bitstream.with_suffix(".json"))

@@ -1,11 +1,10 @@
 """What lies beside a bitstream and must fit it: checked before the FPGA is touched."""
 
-import hashlib
-import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
+from vitral.bitstream.manifest import Manifest, file_digest
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 
@@ -34,9 +33,6 @@ def need_file(path: Path, what: str) -> Path:
 def check_manifest(bitstream: Path, config: CoreConfig) -> None:
     """Check a bitstream against the manifest beside it (same name, ``.json``), if there is one.
 
-    The manifest is a JSON object; `sha256` is the bitstream's, `core` the digest of the
-    configuration that it was built for.
-
     Raises
     ------
     DeviceError
@@ -45,20 +41,19 @@ def check_manifest(bitstream: Path, config: CoreConfig) -> None:
     path = bitstream.with_suffix(".json")
     if not path.is_file():
         return
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        sha256, core = str(manifest["sha256"]), str(manifest["core"])
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise DeviceError(f"{path}: no manifest with sha256 and core: {error}") from None
-    if core != config.digest:
+    manifest = Manifest.read(path)
+    if manifest.core != config.digest:
         raise DeviceError(
-            f"{bitstream.name} is built for core {core[:12]}, the program for"
+            f"{bitstream.name} is built for core {manifest.core[:12]}, the program for"
             f" {config.digest[:12]}; use the bitstream of that core, or compile for this one"
         )
-    found = hashlib.sha256(bitstream.read_bytes()).hexdigest()
-    if found != sha256:
+    if not manifest.built:
+        raise DeviceError(f"{path}: names no bitstream; make it with: {manifest.build}")
+    found = file_digest(bitstream)
+    if found != manifest.sha256:
         raise DeviceError(
-            f"{bitstream}: SHA-256 {found[:12]}, its manifest says {sha256[:12]}; copy it again"
+            f"{bitstream}: SHA-256 {found[:12]}, its manifest says {manifest.sha256[:12]};"
+            " copy it again"
         )
 
 

@@ -21,11 +21,12 @@ from vitral.runtime.boards.mapped import MappedMemory
 from vitral.runtime.boards.system import ROOT_HINT, System
 from vitral.runtime.boards.udmabuf import Udmabuf
 from vitral.runtime.boards.uio import UioInterrupt, find_uio
+from vitral.targets.de10_nano import DE10_NANO
 
 __all__ = ["Cyclone5Board", "De10NanoDevice"]
 
-LIGHTWEIGHT_BRIDGE = 0xFF20_0000
-"""Physical address of the lightweight HPS-to-FPGA bridge, where the core's registers begin."""
+REGISTERS = f"{DE10_NANO.registers:#x}"
+"""Physical address of the core's registers in the bitstream of this target."""
 WINDOW_BYTES = 1 << ADDRESS_BITS
 LINE_BYTES = 32
 SDRAM_PORTS = 0x0311
@@ -150,7 +151,7 @@ class De10NanoDevice(BoardDevice):
         config: CoreConfig,
         *,
         bitstream: "str | os.PathLike[str] | None" = None,
-        registers: str = hex(LIGHTWEIGHT_BRIDGE),
+        registers: str = REGISTERS,
         memory: str = "udmabuf0",
         port: str = "f2sdram",
         check_ports: bool = True,

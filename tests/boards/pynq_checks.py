@@ -8,6 +8,7 @@ network.npz (images, logits, cycles).
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportArgumentType=false
 # (pynq needs numpy < 2, so it cannot be where pyright runs)
 
+import hashlib
 import json
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pynq
-from board_programs import CONFIG, check_doubles
+from board_programs import CONFIG, check_doubles, write_manifest
 from hand_made import double_module
 
 import vitral
@@ -172,14 +173,18 @@ def check_files_that_do_not_fit() -> None:
     refused(opened(FOLDER / "none.bit"), "none.bit: no such file")
     refused(lambda: PynqDevice(CONFIG), "needs bitstream=")
     other = overlay()
-    manifest = {"sha256": "0" * 64, "core": CoreConfig(block=32, wgt_buffer=1 << 18).digest}
-    other.with_suffix(".json").write_text(json.dumps(manifest))
+    write_manifest(other, core=CoreConfig(block=32, wgt_buffer=1 << 18).digest)
     refused(opened(other), "is built for core", "compile for this one")
-    other.with_suffix(".json").write_text(json.dumps(manifest | {"core": CONFIG.digest}))
+    write_manifest(other)
     refused(opened(other), "copy it again")
+    write_manifest(other, bitstream="")
+    refused(opened(other), "make it with: vitral bitstream build --target pynq-z1")
     other.with_suffix(".json").write_text("[]")
-    refused(opened(other), "no manifest with sha256 and core")
+    refused(opened(other), "no manifest of a bitstream")
     assert device.downloads == [], "the FPGA must not be touched"
+    write_manifest(other, sha256=hashlib.sha256(b"bits").hexdigest())
+    PynqDevice(CONFIG, bitstream=other).close()
+    assert device.downloads == [str(other)]
 
 
 def check_another_core_behind_the_registers() -> None:

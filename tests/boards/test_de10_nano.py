@@ -1,5 +1,6 @@
 """The DE10-Nano's device against files that stand for its Linux."""
 
+import hashlib
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from board_programs import CONFIG, check_doubles
+from board_programs import CONFIG, check_doubles, write_manifest
 from digits import INT8_MODEL, load_images, model_input
 from hand_made import double_module
 
@@ -137,21 +138,24 @@ def test_an_fpga_without_configuration(tmp_path: Path) -> None:
             session(system)
 
 
-def bitstream(folder: Path, *, overlay: bool = True, core: str | None = None) -> Path:
+def bitstream(
+    folder: Path, *, overlay: bool = True, manifest: dict[str, str] | None = None
+) -> Path:
     folder.mkdir()
     path = folder / "vitral.rbf"
     path.write_bytes(b"bits")
     if overlay:
         path.with_suffix(".dtbo").write_bytes(b"tree")
-    if core is not None:
-        path.with_suffix(".json").write_text(f'{{"sha256": "0", "core": "{core}"}}')
+    if manifest is not None:
+        write_manifest(path, **manifest)
     return path
 
 
 def test_configuration_from_linux(tmp_path: Path) -> None:
     with linux(tmp_path / "root", configured=False) as system:
         for _ in range(2):  # the overlay of the first time is replaced
-            path = bitstream(tmp_path / f"b{_}")
+            sha256 = hashlib.sha256(b"bits").hexdigest()
+            path = bitstream(tmp_path / f"b{_}", manifest={"sha256": sha256})
             with session(system, bitstream=path) as opened:
                 check_doubles(opened, runs=1)
         assert system.path("/lib/firmware/vitral.rbf").read_bytes() == b"bits"
@@ -161,8 +165,9 @@ def test_configuration_from_linux(tmp_path: Path) -> None:
     ("options", "text"),
     [
         ({"overlay": False}, r"vitral.dtbo: no such file"),
-        ({"core": "f" * 64}, r"built for core ffffffffffff, the program for"),
-        ({"core": CONFIG.digest}, r"its manifest says 0; copy it again"),
+        ({"manifest": {"core": "f" * 64}}, r"built for core ffffffffffff, the program for"),
+        ({"manifest": {}}, r"its manifest says 000000000000; copy it again"),
+        ({"manifest": {"bitstream": ""}}, r"no bitstream; make it with: vitral bitstream build"),
     ],
 )
 def test_bitstreams_that_do_not_fit(tmp_path: Path, options: dict, text: str) -> None:

@@ -5,7 +5,7 @@ set. Everything is derived: ports from the Verilog, registers from `vitral.regis
 """
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 from vitral.bitstream.interfaces import CLOCK, IRQ, MASTER, RESET, SLAVE, Port, core_ports, members
@@ -76,7 +76,7 @@ def _add(parent: Element, tag: str, text: object = None, /, **attributes: str) -
     return child
 
 
-def _parameters(prefix: str, values: "dict[str, object]", **attributes: str) -> Element:
+def _parameters(prefix: str, values: Mapping[str, object], **attributes: str) -> Element:
     """Parameters by name; Vivado finds them again by their ids, which begin with `prefix`."""
     group = Element(_tag("parameters"))
     for name, value in values.items():
@@ -101,7 +101,7 @@ def _bus_interfaces(config: CoreConfig, ports: Sequence[Port]) -> Element:
     return group
 
 
-def _master_parameters(config: CoreConfig) -> "dict[str, object]":
+def _master_parameters(config: CoreConfig) -> dict[str, object]:
     return {
         "PROTOCOL": "AXI4",
         "DATA_WIDTH": config.data_bits,
@@ -117,9 +117,9 @@ def _bus(
     group: Element,
     name: str,
     kind: str,
-    ports: "dict[str, Port]",
+    ports: Mapping[str, Port],
     mode: str,
-    parameters: "dict[str, object]",
+    parameters: Mapping[str, object],
 ) -> None:
     library, kind = kind.split(":")
     entry = _add(group, "busInterface")
