@@ -66,6 +66,7 @@ def _result(op: Op, args: list[Array], graph: Graph) -> Array:
         result = evaluate_call(op.op, op.attrs, args)
     except Misfit as error:
         raise CompileError(f"node {op.name!r} ({op.op}): {error}") from None
-    got = TensorType(result.shape, str(result.dtype))
-    assert got == graph.types[op.output], f"{op.op}: {got} is no {graph.types[op.output]}"
+    got, told = TensorType(result.shape, str(result.dtype)), graph.types[op.output]
+    if got != told:
+        raise CompileError(f"node {op.name!r} ({op.op}): needs a result of {told}, got {got}")
     return result

@@ -1,13 +1,11 @@
 """Element-wise operators, reductions and quantization of ONNX as calls."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 
-from vitral.compiler.frontends.relay.scope import NodeScope, Unfit
+from vitral.compiler.frontends.relay.scope import Argument, NodeScope, Unfit
 
 __all__ = ["OPERATORS"]
 
@@ -98,17 +96,13 @@ def _argmax(scope: NodeScope) -> str:
     return scope.call("cast", found, dtype="int64")
 
 
-def _maps(scope: NodeScope, dtype: str) -> tuple[str | npt.NDArray[Any], str | npt.NDArray[Any]]:
+def _maps(scope: NodeScope, dtype: str) -> tuple[Argument, Argument]:
     """Scale and zero point; one of a single element is a scalar."""
     scope.unfit_unless(not scope.integer("block_size", 0))
-    scale, zero = scope.need(1), scope.optional(2)
+    scale, zero = scope.single(1), scope.optional(2)
     if zero is None:
-        zero = np.zeros(scope.type(1).shape, dtype)
-    return _single(scale), _single(zero)
-
-
-def _single(value: str | npt.NDArray[Any]) -> str | npt.NDArray[Any]:
-    return value if isinstance(value, str) or value.size != 1 else value.reshape(())
+        return scale, np.zeros(() if scope.type(1).size == 1 else scope.type(1).shape, dtype)
+    return scale, scope.single(2)
 
 
 def _axis(scope: NodeScope) -> int:

@@ -1,5 +1,6 @@
 """A graph of calls as an ONNX model, for everything that reads ONNX: the compiler among them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,12 +19,12 @@ from vitral.errors import CompileError
 
 __all__ = ["export_calls", "has_onnx_form"]
 
-_OPSET = 17
-_IR_VERSION = 8
+_OPSET = 19  # averages have dilations since then
+_IR_VERSION = 9
 
 
 def export_calls(graph: Graph) -> onnx.ModelProto:
-    """The model, opset 17; values and nodes keep their names, a bias goes into its convolution.
+    """The model, opset 19; values and nodes keep their names, a bias goes into its convolution.
 
     Raises CompileError, in one line naming the node, for a call that has no form in ONNX, such as
     shifts of signed integers and sums of int8 products.
@@ -51,6 +52,9 @@ class _Exporter:
         self._name = ""
         self._opsets: dict[str, int] = {"": _OPSET}
         self._fused = _fused_biases(graph)
+        skipped = {op.output for op in self._fused.values()}
+        self._coming = Counter(op.name for op in graph.ops if op.output not in skipped)
+        self._named: set[str] = set()
 
     def model(self) -> onnx.ModelProto:
         graph = self._graph
@@ -77,9 +81,19 @@ class _Exporter:
         self, kind: str, inputs: Sequence[str], output: str | None = None, **attrs: Any
     ) -> str:
         result = output or self._fresh(f"{self._name}_{kind.lower()}")
-        last = self._name if output else f"{self._name}_{kind.lower()}"
-        self._nodes.append(helper.make_node(kind, list(inputs), [result], last, **attrs))
+        name = self._node_name(self._name if output else f"{self._name}_{kind.lower()}")
+        self._nodes.append(helper.make_node(kind, list(inputs), [result], name, **attrs))
         return result
+
+    def _node_name(self, wanted: str) -> str:
+        """Unique, as onnxruntime wants; the last node of a name's operators keeps it."""
+        self._coming[wanted] = self._coming.get(wanted, 1) - 1
+        name, number = wanted, 0
+        while name in self._named or (name == wanted and self._coming[wanted] > 0):
+            number += 1
+            name = f"{wanted}_{number}"
+        self._named.add(name)
+        return name
 
     def array(self, value: npt.NDArray[Any]) -> str:
         name = self._fresh(f"{self._name}_constant")
@@ -136,7 +150,7 @@ class _Exporter:
 
     def _foreign(self, op: Call) -> None:
         node = node_of(op.op, dict(op.attrs), list(op.inputs), op.output)
-        node.name = op.name
+        node.name = self._node_name(op.name)
         self._nodes.append(node)
         self._require(op, node, op.attrs)
 

@@ -41,6 +41,10 @@ def call_node(scope: NodeScope) -> str:
     except Exception as error:
         text = " ".join(str(error).split())
         raise node.fail(f"needs a node that can be computed: {text}") from None
+    if not found.size:
+        raise node.fail("needs inputs whose values tell the result's shape, got computed ones")
+    if found.dtype.kind not in "fiub":
+        raise node.fail(f"needs a result of numbers, got {found.dtype}")
     attrs["result"] = TensorType(found.shape, str(found.dtype))
     return scope.call(name, *(scope.need(i) for i in present), **attrs)
 
@@ -50,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 def _zeros(scope: NodeScope, index: int) -> npt.NDArray[Any]:
-    """What is known, ones for scales and the like that are not."""
+    """What is known of an argument, zeros where nothing is."""
     arg = scope.args[index]
     if isinstance(arg, np.ndarray):
         return arg

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from vitral.compiler.frontends.onnx.fold import constant_node, fold_node
 from vitral.compiler.frontends.onnx.model import Node, Source, load_model
 from vitral.compiler.frontends.onnx.shapes import bind_shapes
-from vitral.compiler.frontends.relay import elements, views, windows
+from vitral.compiler.frontends.relay import elements, qlinear, views, windows
 from vitral.compiler.frontends.relay.fallback import call_node
 from vitral.compiler.frontends.relay.scope import NodeScope, Unfit
 from vitral.compiler.ir import Graph, GraphBuilder, TensorType
@@ -17,7 +17,10 @@ from vitral.errors import CompileError
 
 __all__ = ["import_calls"]
 
-_OPERATORS = {**windows.OPERATORS, **elements.OPERATORS, **views.OPERATORS}
+_OPERATORS = {
+    "": {**windows.OPERATORS, **elements.OPERATORS, **views.OPERATORS, **qlinear.OPERATORS},
+    "com.microsoft": qlinear.MICROSOFT,
+}
 _NEVER_FOLDED = ("QuantizeLinear", "DequantizeLinear")
 
 
@@ -83,7 +86,7 @@ class _Importer:
     def _emit(self, scope: NodeScope) -> None:
         """By the registry's operator if one means the same."""
         node = scope.node
-        operator = _OPERATORS.get(node.op) if node.domain == "" else None
+        operator = _OPERATORS.get(node.domain, {}).get(node.op)
         start = len(self._builder.ops)
         try:
             if operator is None:

@@ -87,8 +87,6 @@ def _pool(kind: str) -> Write:
         more = window(attrs)
         if kind == "AveragePool":
             more["count_include_pad"] = int(attrs["count_include_pad"])
-            if set(more["dilations"]) == {1}:
-                del more["dilations"]  # averages have them since opset 19
         more["kernel_shape"] = two(attrs["pool_size"], "pool_size")
         w.node(kind, op.inputs, op.output, ceil_mode=int(attrs["ceil_mode"]), **more)
 
@@ -157,14 +155,6 @@ def _axes_behind(kind: str) -> Write:
     return write
 
 
-def _axes_inside(kind: str) -> Write:
-    def write(w: Writer, op: Call, attrs: Attrs) -> None:
-        axes = {} if attrs["axis"] is None else {"axes": attrs["axis"]}
-        w.node(kind, op.inputs, op.output, keepdims=int(attrs["keepdims"]), **axes)
-
-    return write
-
-
 def _argmax(w: Writer, op: Call, attrs: Attrs) -> None:
     axis, keep = attrs["axis"], int(attrs["keepdims"])
     need(axis is not None, "has a form in ONNX with an axis only")
@@ -218,6 +208,9 @@ def _upsampling(w: Writer, op: Call, attrs: Attrs) -> None:
 
 def _maps(kind: str) -> Write:
     def write(w: Writer, op: Call, attrs: Attrs) -> None:
+        codes = w.type(op.output if kind == "QuantizeLinear" else op.inputs[0]).dtype
+        good = codes in ("int8", "uint8", "int32")
+        need(good, f"has a form in ONNX for int8, uint8 and int32, got {codes}")
         rank = len(w.type(op.inputs[0]).shape)
         axes = {} if not w.type(op.inputs[1]).shape else {"axis": attrs["axis"] % rank}
         w.node(kind, op.inputs, op.output, **axes)
@@ -274,9 +267,9 @@ WRITERS: Mapping[str, Write] = {
     "split": _split,
     "nn.pad": _pad,
     "sum": _axes_behind("ReduceSum"),
-    "mean": _axes_inside("ReduceMean"),
-    "max": _axes_inside("ReduceMax"),
-    "min": _axes_inside("ReduceMin"),
+    "mean": _axes_behind("ReduceMean"),
+    "max": _axes_behind("ReduceMax"),
+    "min": _axes_behind("ReduceMin"),
     "argmax": _argmax,
     "qnn.quantize": _maps("QuantizeLinear"),
     "qnn.dequantize": _maps("DequantizeLinear"),

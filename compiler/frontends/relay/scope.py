@@ -10,7 +10,7 @@ import numpy.typing as npt
 from vitral.compiler.frontends.onnx.model import Node
 from vitral.compiler.ir import GraphBuilder, TensorType
 
-__all__ = ["NodeScope", "Unfit", "pair"]
+__all__ = ["Argument", "NodeScope", "Unfit", "pair"]
 
 Argument = str | npt.NDArray[Any]
 
@@ -48,6 +48,15 @@ class NodeScope:
         if isinstance(found, str):
             raise Unfit
         return found
+
+    def single(self, index: int) -> Argument:
+        """An argument that has rank 0 if it has one element."""
+        found, type_ = self.need(index), self.type(index)
+        if type_.size != 1 or not type_.shape:
+            return found
+        if isinstance(found, str):
+            return self.inner("reshape", found, newshape=())
+        return found.reshape(())
 
     def numbers(self, index: int, attribute: str) -> list[int] | None:
         """Integers of an attribute, or in later opsets of a known argument; None without both."""

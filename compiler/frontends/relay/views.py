@@ -122,7 +122,8 @@ def _resize(scope: NodeScope) -> str:
     upsample = scope.node.op == "Upsample"
     where = scope.text("coordinate_transformation_mode", "half_pixel")
     how = scope.text("nearest_mode", "round_prefer_floor")
-    same = where in ("half_pixel", "pytorch_half_pixel") or (where, how) == ("asymmetric", "floor")
+    centred = where in ("half_pixel", "pytorch_half_pixel") and how.startswith("round_prefer")
+    same = centred or (where, how) == ("asymmetric", "floor")
     scope.unfit_unless(upsample or scope.node.opset == 10 or same)
     scope.unfit_unless("axes" not in scope.node.attributes)
     factors = _factors(scope, shape, 1 if upsample or scope.node.opset == 10 else 2)

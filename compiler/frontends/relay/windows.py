@@ -53,13 +53,13 @@ def _pads(
     return (*less, *more) if auto == "SAME_UPPER" else (*more, *less)
 
 
-def _finish(scope: NodeScope, op: str, axis: int = 1, **attrs: Any) -> str:
+def _finish(scope: NodeScope, op: str, channels: int, axis: int = 1, **attrs: Any) -> str:
     """A sum of products and, where the node has one, its bias."""
     bias = scope.optional(2)
     data, weight = scope.need(0), scope.need(1)
     if bias is None:
         return scope.call(op, data, weight, **attrs)
-    scope.unfit_unless(len(scope.type(2).shape) == 1)
+    scope.unfit_unless(scope.type(2).shape == (channels,))
     sums = scope.inner(op, data, weight, **attrs)
     return scope.call("nn.bias_add", sums, bias, axis=axis)
 
@@ -71,6 +71,7 @@ def _conv(scope: NodeScope) -> str:
     return _finish(
         scope,
         "nn.conv2d",
+        weight[0],
         groups=scope.integer("group", 1),
         **_window(scope, x.shape[2:], weight[2:]),
     )
@@ -84,6 +85,7 @@ def _conv_transpose(scope: NodeScope) -> str:
     return _finish(
         scope,
         "nn.conv2d_transpose",
+        weight[1] * scope.integer("group", 1),
         groups=scope.integer("group", 1),
         output_padding=_given(scope, "output_padding", (0, 0)),
         **_window(scope, (0, 0), weight[2:]),
@@ -93,7 +95,11 @@ def _conv_transpose(scope: NodeScope) -> str:
 def _gemm(scope: NodeScope) -> str:
     plain = scope.real("alpha", 1) == scope.real("beta", 1) == 1 and not scope.integer("transA", 0)
     scope.unfit_unless(plain)
-    return _finish(scope, "nn.dense" if scope.integer("transB", 0) else "matmul", axis=-1)
+    weight = scope.type(1).shape
+    scope.unfit_unless(len(weight) == len(scope.type(0).shape) == 2)
+    if scope.integer("transB", 0):
+        return _finish(scope, "nn.dense", weight[0], axis=-1)
+    return _finish(scope, "matmul", weight[1], axis=-1)
 
 
 def _matmul(scope: NodeScope) -> str:
@@ -109,7 +115,6 @@ def _pool(op: str) -> Callable[[NodeScope], str]:
         more: dict[str, Any] = {"ceil_mode": bool(scope.integer("ceil_mode", 0))}
         if op == "nn.avg_pool2d":
             more["count_include_pad"] = bool(scope.integer("count_include_pad", 0))
-            scope.unfit_unless(not all(more.values()))  # what ceil mode adds never counts
         window = _window(scope, x.shape[2:], kernel)
         return scope.call(op, scope.need(0), pool_size=kernel, **window, **more)
 

@@ -16,6 +16,7 @@ from vitral.compiler.ir.types import TensorType
 __all__ = ["OPERATORS"]
 
 Array = npt.NDArray[Any]
+Pair = tuple[int, int]
 
 _WINDOW = {
     "pool_size": Attribute("ints"),
@@ -42,42 +43,47 @@ def _pool_type(attrs: Attrs, args: Types) -> TensorType:
     return replace(args[0], shape=(*args[0].shape[:2], *_spatial(attrs, args[0].shape)))
 
 
-def _taps(attrs: Attrs, x: Array, fill: Any) -> list[Array]:
-    """For each place in the window an array (N, C, rows, cols) of what lies there."""
+def _laid(
+    attrs: Attrs, x: Array, place: tuple[int, int], spatial: tuple[int, int], fill: Any
+) -> Array:
+    """As much of `x` as windows reach, its first element at `place`, around it `fill`."""
     size, strides = two(attrs["pool_size"], ""), two(attrs["strides"], "")
-    dilation, (top, left, *_) = two(attrs["dilation"], ""), four_pads(attrs["padding"])
-    rows, cols = _spatial(attrs, x.shape)
-    reach = [
-        (n - 1) * strides[i] + (size[i] - 1) * dilation[i] + 1 for i, n in enumerate((rows, cols))
-    ]
-    padded = np.full((*x.shape[:2], *(max(r, 1) for r in reach)), fill, x.dtype)
-    high, wide = min(reach[0] - top, x.shape[2]), min(reach[1] - left, x.shape[3])
-    padded[:, :, top : top + high, left : left + wide] = x[:, :, :high, :wide]
-    return [
-        padded[:, :, i * dilation[0] :: strides[0], j * dilation[1] :: strides[1]][
-            :, :, :rows, :cols
-        ]
-        for i in range(size[0])
-        for j in range(size[1])
-    ]
+    dilation = two(attrs["dilation"], "")
+    reach = [(n - 1) * strides[i] + (size[i] - 1) * dilation[i] + 1 for i, n in enumerate(spatial)]
+    result = np.full((*x.shape[:2], *reach), fill, x.dtype)
+    high, wide = (max(min(reach[i] - place[i], x.shape[2 + i]), 0) for i in range(2))
+    result[:, :, place[0] : place[0] + high, place[1] : place[1] + wide] = x[:, :, :high, :wide]
+    return result
+
+
+def _taps(attrs: Attrs, laid: Array, spatial: Pair) -> list[Array]:
+    """For each place in the window an array (N, C, rows, cols) of what lies there."""
+    (high, wide), strides = two(attrs["pool_size"], ""), two(attrs["strides"], "")
+    dilation, (rows, cols) = two(attrs["dilation"], ""), spatial
+    starts = [(i * dilation[0], j * dilation[1]) for i in range(high) for j in range(wide)]
+    return [laid[:, :, i :: strides[0], j :: strides[1]][:, :, :rows, :cols] for i, j in starts]
 
 
 def _max_pool(attrs: Attrs, args: Arrays) -> Array:
     x = args[0]
+    spatial, (top, left, *_) = _spatial(attrs, x.shape), four_pads(attrs["padding"])
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    return np.maximum.reduce(_taps(attrs, x, lowest))
+    return np.maximum.reduce(_taps(attrs, _laid(attrs, x, (top, left), spatial, lowest), spatial))
 
 
 def _avg_pool(attrs: Attrs, args: Arrays) -> Array:
+    """Padding counts as elements if told so; what ceil mode adds behind it never does."""
     x = args[0]
-    sums = sum(tap.astype(_wide(x)) for tap in _taps(attrs, x, 0))
-    top, left, bottom, right = four_pads(attrs["padding"])
-    ones = np.ones((1, 1, *x.shape[2:]), np.int64)
+    spatial, (top, left, bottom, right) = _spatial(attrs, x.shape), four_pads(attrs["padding"])
+    laid = _laid(attrs, x.astype(_wide(x)), (top, left), spatial, 0)
     if attrs["count_include_pad"]:
-        border = ((0, 0), (0, 0), (top, bottom), (left, right))
-        ones, attrs = np.pad(ones, border, constant_values=1), {**attrs, "padding": (0, 0)}
-    counts = sum(_taps(attrs, ones, 0))
-    return _mean(np.asarray(sums), np.asarray(counts), x.dtype)
+        ones = np.ones((1, 1, top + x.shape[2] + bottom, left + x.shape[3] + right), np.int64)
+        counted = _laid(attrs, ones, (0, 0), spatial, 0)
+    else:
+        ones = np.ones((1, 1, *x.shape[2:]), np.int64)
+        counted = _laid(attrs, ones, (top, left), spatial, 0)
+    sums, counts = (np.asarray(sum(_taps(attrs, a, spatial))) for a in (laid, counted))
+    return _mean(sums, counts, x.dtype)
 
 
 def _wide(x: Array) -> type:
