@@ -9,8 +9,10 @@ Input float32 (1, 1, 28, 28) = pixel / 255; output float32 (1, 10), one logit pe
     maxpool 2, conv5 32->64 3x3, relu      7x7                 903,168
     global average, fc 64->10              1x1                     640    sum 5,532,544 MAC
 
-Batch normalisation exists during training only; `export` folds it into weights and biases.
+`export` folds batch normalisation into weights and biases, or leaves it to who reads the model.
 """
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +64,11 @@ class DigitsNet(nn.Module):
         return self.norms[index](self.convs[index](x))
 
 
-def export(net: DigitsNet) -> onnx.ModelProto:
-    """Float ONNX model of `net` in inference form, opset 13, batch fixed to 1."""
+def export(net: DigitsNet, *, fold: bool = True) -> onnx.ModelProto:
+    """Float ONNX model of `net` in inference form, opset 13, batch fixed to 1.
+
+    `fold` takes batch normalisation into weights and biases; else it stands behind convolutions.
+    """
     nodes: list[onnx.NodeProto] = []
     constants: dict[str, npt.NDArray[np.float32]] = {}
 
@@ -73,10 +78,17 @@ def export(net: DigitsNet) -> onnx.ModelProto:
 
     def conv(number: int, source: str) -> str:
         name = f"conv{number}"
-        weight, bias = _folded(net, number - 1)
-        constants[f"{name}_w"], constants[f"{name}_b"] = weight, bias
-        inputs = [source, f"{name}_w", f"{name}_b"]
-        return add("Conv", inputs, name, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+        window: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+        if fold:
+            constants[f"{name}_w"], constants[f"{name}_b"] = _folded(net, number - 1)
+            return add("Conv", [source, f"{name}_w", f"{name}_b"], name, **window)
+        norm = net.norms[number - 1]
+        parts = (norm.weight, norm.bias, norm.running_mean, norm.running_var)
+        constants[f"{name}_w"] = net.convs[number - 1].weight.detach().numpy()
+        names = [f"norm{number}_{part}" for part in ("scale", "bias", "mean", "variance")]
+        constants.update(zip(names, (p.detach().numpy() for p in parts), strict=True))
+        conv_only = add("Conv", [source, f"{name}_w"], name, **window)
+        return add("BatchNormalization", [conv_only, *names], f"norm{number}", epsilon=_EPSILON)
 
     def pool(source: str, name: str) -> str:
         return add("MaxPool", [source], name, kernel_shape=[2, 2], strides=[2, 2])
