@@ -54,6 +54,7 @@ def open_session(
     copy.graph.output.extend(onnx.ValueInfoProto(name=n) for n in outputs if n not in known)
     options = ort.SessionOptions()
     options.log_severity_level = _ERRORS_ONLY
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if plain:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:

@@ -147,7 +147,7 @@ def _rounded(graph: FloatGraph, nodes: set[str], sources: set[str]) -> list[str]
 
 
 def _roots(graph: FloatGraph, nodes: set[str], kept: set[str]) -> dict[str, str]:
-    """Each result of a function of one rounded tensor to that tensor."""
+    """Each result of a function of one rounded tensor to that tensor, those kept included."""
     roots: dict[str, str] = {}
     readers, outputs = graph.consumers(), set(graph.output_names)
     absorbed: set[str] = set()
@@ -163,7 +163,7 @@ def _roots(graph: FloatGraph, nodes: set[str], kept: set[str]) -> dict[str, str]
         if len(below) != 1 or below & absorbed:
             continue
         (root,) = below
-        roots[node.output[0]] = node.output[0] if node.output[0] in kept else root
+        roots[node.output[0]] = root
     return roots
 
 

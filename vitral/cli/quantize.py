@@ -17,6 +17,14 @@ __all__ = ["add_parsers"]
 SCHEMES = ("calibrated", "global-scale")
 METHODS = ("minmax", "percentile", "entropy", "mse")
 ACTIVATIONS = ("affine", "symmetric")
+_CALIBRATED = (
+    *("calibrate", "method", "percentile", "per_tensor", "activations", "bias_correction"),
+    *("equalize", "batch", "report", "labels", "test", "suggest", "exclude", "shape"),
+)
+_GLOBAL = (
+    *("global_scale", "skip_k_conv", "nbit_input", "nbit_weight"),
+    *("round_for_shift", "store_lowbit_output"),
+)
 
 
 def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -85,18 +93,45 @@ def _add_calibrated(parser: argparse.ArgumentParser) -> None:
 
 def _add_global(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("global-scale")
-    group.add_argument("--global-scale", type=float, metavar="S")
-    group.add_argument("--skip-k-conv", type=int, metavar="K")
+    group.add_argument(
+        "--global-scale", type=float, metavar="S", help="largest magnitude of activations"
+    )
+    group.add_argument(
+        "--skip-k-conv", type=int, metavar="K", help="so many convolutions stay float first"
+    )
+    group.add_argument("--nbit-input", type=int, metavar="N", help="bits of activations")
+    group.add_argument("--nbit-weight", type=int, metavar="N", help="bits of weights")
+    group.add_argument(
+        "--no-round-for-shift", dest="round_for_shift", action="store_false", default=None
+    )
+    group.add_argument(
+        "--no-store-lowbit-output", dest="store_lowbit_output", action="store_false", default=None
+    )
 
 
 def _quantize(args: argparse.Namespace) -> int:
-    if args.scheme == "global-scale":
-        return _global_scale(args)
-    return _calibrated(args)
+    """Options of the other scheme are refused, not ignored."""
+    own, other = _CALIBRATED, _GLOBAL
+    if args.scheme == SCHEMES[1]:
+        own, other = other, own
+    for name in other:
+        if getattr(args, name) not in (None, False, 0, []):
+            option = f"--{name.replace('_', '-')}"
+            raise QuantizeError(f"{option} is no option of --scheme {args.scheme}")
+    return _global_scale(args) if args.scheme == SCHEMES[1] else _calibrated(args)
 
 
 def _global_scale(args: argparse.Namespace) -> int:
-    raise QuantizeError("scheme global-scale is not in this version; use --scheme calibrated")
+    import vitral.ir
+    from vitral.compiler.quantize.global_scale import QConfig, quantize
+
+    given = {name: getattr(args, name) for name in _GLOBAL}
+    qconfig = QConfig(**{name: value for name, value in given.items() if value is not None})
+    graph = quantize(vitral.ir.from_onnx(args.model), None, qconfig)
+    output = args.output or str(Path(args.model).with_suffix(".ir"))
+    Path(output).write_text(vitral.ir.to_text(graph))
+    print(f"{output}: {len(graph.ops)} operators")
+    return 0
 
 
 def _calibrated(args: argparse.Namespace) -> int:
@@ -104,10 +139,6 @@ def _calibrated(args: argparse.Namespace) -> int:
     from vitral.compiler.quantize.quantize import quantize
     from vitral.compiler.quantize.samples import load_samples
 
-    for name in ("global_scale", "skip_k_conv"):
-        if getattr(args, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise QuantizeError(f"{option} belongs to --scheme global-scale")
     if args.calibrate is None:
         raise QuantizeError("needs --calibrate FILE.npz, an array of samples for each input")
     output = args.output or str(Path(args.model).with_suffix(".int8.onnx"))
