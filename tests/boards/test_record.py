@@ -1,18 +1,24 @@
 """Records of what a board said: kept by the device, replayed against today's driver."""
 
 import json
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
-from board_programs import CONFIG, broken, check_doubles, image
+from board_programs import CONFIG, broken, check_doubles, doubled, image
 from hand_made import double_module
 
+from vitral.cli import main
+from vitral.config import CoreConfig
 from vitral.errors import DeviceError, ExecutionFault
 from vitral.registers import register
 from vitral.runtime.boards.device import BoardDevice
+from vitral.runtime.device import DEVICES
 from vitral.runtime.session import Session
 from vitral.sim.board import FunctionalLogic, ReplayBoard, SimulatedBoard, read_record
 from vitral.sim.board.rtl import RtlLogic
@@ -158,3 +164,59 @@ def test_a_record_that_cannot_be_written(tmp_path: Path) -> None:
     board = SimulatedBoard(FunctionalLogic(CONFIG))
     with pytest.raises(DeviceError, match="cannot write"):
         BoardDevice(CONFIG, board, record=tmp_path / "no" / "folder")
+
+
+class BoardHere(BoardDevice):
+    """What `--device pynq` opens in these tests."""
+
+    def __init__(self, config: CoreConfig, **options: Any) -> None:
+        super().__init__(config, SimulatedBoard(FunctionalLogic(config), seed=3), **options)
+
+
+@pytest.fixture
+def board_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DEVICES, "pynq", ("device_of_these_tests", "BoardHere"))
+    here = ModuleType("device_of_these_tests")
+    here.BoardHere = BoardHere  # pyright: ignore[reportAttributeAccessIssue]
+    monkeypatch.setitem(sys.modules, here.__name__, here)
+
+
+def run_command(folder: Path, *options: str) -> int:
+    double_module().save(folder / "m.vitral")
+    np.savez(folder / "in.npz", x=image(7))
+    files = ["--input", str(folder / "in.npz"), "--output", str(folder / "out.npz")]
+    given = [word for option in options for word in ("--option", option)]
+    return main(["run", str(folder / "m.vitral"), "--device", "pynq", *files, *given])
+
+
+@pytest.mark.usefixtures("board_here")
+def test_the_command_keeps_a_record(tmp_path: Path) -> None:
+    record = tmp_path / "r.jsonl"
+    assert run_command(tmp_path, f"record={record}", "watchdog=0x1000") == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["y"], doubled(image(7)))
+    assert ["w", register("watchdog").offset, 0x1000] in read_record(record)[1]
+    board = ReplayBoard(record)
+    with Session(double_module(), BoardDevice(CONFIG, board, watchdog=0x1000)) as session:
+        session.run(None, {"x": image(7)})
+    assert board.script.finished
+
+
+@pytest.mark.usefixtures("board_here")
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("speed=3", "device pynq has no option 'speed'; known: watchdog, axi_attributes, record"),
+        ("watchdog=soon", "watchdog must be a number, got 'soon'"),
+        ("download=1", "download must be true or false, got '1'"),
+        ("record", "must be like bitstream=core.bit, got 'record'"),
+        ("memory_model=x", "memory_model is given by --latency, --outstanding and --seed"),
+        ("record=none/r.jsonl", "cannot write"),
+    ],
+)
+def test_options_that_do_not_fit(
+    option: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(tmp_path, option) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1

@@ -1,7 +1,7 @@
 """Arguments that several commands share."""
 
 import argparse
-import json
+from collections.abc import Callable
 from typing import Any
 
 from vitral.program import MemoryModel
@@ -57,19 +57,50 @@ def shape(text: str) -> tuple[str, tuple[int, ...] | int]:
     return (name, values) if len(values) > 1 else (name, int(sizes))
 
 
+def device_rule(text: str) -> tuple[str, str]:
+    """``name=device``."""
+    name, equals, chosen = text.rpartition("=")
+    if not name or not equals or not chosen:
+        raise argparse.ArgumentTypeError(f"must be like nn.relu=cpu, got {text!r}")
+    return name, chosen
+
+
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the result as JSON; - for stdout")
 
 
+_OPTION_KINDS: dict[str, tuple[Callable[[str], object], str]] = {
+    **dict.fromkeys(
+        ("watchdog", "axi_attributes", "baud"), (lambda text: int(text, 0), "a number")
+    ),
+    "connect_seconds": (float, "a number"),
+    **dict.fromkeys(("download", "check_ports"), (lambda text: _FLAGS[text], "true or false")),
+}
+"""Options of devices that are no text."""
+_FLAGS = {"true": True, "false": False}
+_OWN_FLAGS = {
+    "memory_model": "--latency, --outstanding and --seed",
+    "max_cycles": "--max-cycles",
+    "trace": "--trace",
+    "timeline": "--timeline",
+    "order_seed": "--seed",
+    "secret": "a file: --option secret_file=FILE",
+}
+"""Options of devices that the command has another form for."""
+
+
 def device_option(text: str) -> tuple[str, object]:
-    """``name=value``, the value a JSON one or else text."""
+    """``name=value``, the value of the option's kind."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"must be like bitstream=core.bit, got {text!r}")
+    if name in _OWN_FLAGS:
+        raise argparse.ArgumentTypeError(f"{name} is given by {_OWN_FLAGS[name]}")
+    convert, kind = _OPTION_KINDS.get(name, (str, "text"))
     try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+        return name, convert(value)
+    except (ValueError, KeyError):
+        raise argparse.ArgumentTypeError(f"{name} must be {kind}, got {value!r}") from None
 
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
@@ -120,6 +151,29 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     )
 
     group.add_argument(
+        "--place",
+        choices=("accelerator", "cpu", "auto"),
+        help="where operators run that could run on either (default accelerator); auto: what takes"
+        " the least time by the model",
+    )
+    group.add_argument(
+        "--on-device",
+        type=device_rule,
+        action="append",
+        metavar="NAME=DEVICE",
+        help="run a node, an operator such as nn.relu, or a pattern of these on accelerator or cpu",
+    )
+    group.add_argument(
+        "--fallback-device",
+        choices=("accelerator", "cpu"),
+        help="where operators run that --on-device does not name",
+    )
+    group.add_argument(
+        "--cpu-table",
+        metavar="FILE",
+        help="what operators cost on the CPU, by benchmarks/cpu_table.py (with --place auto)",
+    )
+    group.add_argument(
         "--tflite-rounding",
         choices=("reference", "double", "single", "xnnpack"),
         help="whose bytes a TFLite model gives (default reference)",
@@ -136,6 +190,10 @@ def compile_options(args: argparse.Namespace) -> dict[str, Any]:
         "memory": args.memory,
         "tflite_rounding": args.tflite_rounding,
         "cpu": args.cpu,
+        "place": args.place,
+        "on_device": dict(args.on_device) if args.on_device else None,
+        "fallback_device": args.fallback_device,
+        "cpu_table": args.cpu_table,
     }
     return {name: value for name, value in options.items() if value is not None}
 

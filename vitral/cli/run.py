@@ -14,6 +14,7 @@ import numpy.typing as npt
 from vitral.cli.models import load_module
 from vitral.cli.options import (
     add_compile_options,
+    add_device_options,
     add_json_option,
     add_memory_options,
     device,
@@ -53,6 +54,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="FILE.fst",
         help="waveform of all signals on tsim, with FILE.gtkw for GTKWave beside it",
     )
+    add_device_options(parser)
     add_compile_options(parser)
     add_memory_options(parser)
     add_json_option(parser)
@@ -64,6 +66,7 @@ def _run(args: argparse.Namespace) -> int:
     inputs = read_arrays(args.input)
     module = load_module(args)
     config, options = device_options(args, module.config)
+    options |= dict(args.option)
     with Session(module, args.device, config=config, timeout=args.timeout, **options) as session:
         results = session.run(None, inputs)
         names = [info.name for info in session.get_outputs()]
