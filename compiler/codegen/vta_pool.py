@@ -43,7 +43,7 @@ def _maxima(step: Step, plan: LayerPlan, distance: int, config: CoreConfig) -> I
     y, x = plan.geometry.y, plan.geometry.x
     chunk = step.input
     sources: dict[tuple[Run, Run], list[int]] = {}
-    strides = (y.stride // chunk.step, x.stride)
+    strides = (max(1, y.stride // chunk.step), x.stride)  # of one row the step may be larger
     for row in range(step.chunk.taps[1]):
         rows = _inside(chunk.rows, step.tile.rows[1], strides[0], row * _jump(y, chunk.step))
         for column in range(x.kernel):

@@ -19,17 +19,18 @@ from vitral.compiler.schedule.vta_layer import AddTensor, Post, VtaConv
 __all__ = ["is_integer", "lower_calls"]
 
 _PRODUCTS = ("nn.conv2d", "nn.dense")
+_SHIFTS = ("right_shift", "left_shift")
 _VIEWS = ("nn.batch_flatten", "reshape", "squeeze", "expand_dims")
 
 
 def is_integer(graph: Graph) -> bool:
-    """Whether a graph of calls has products of int8 values, as `quantize` gives them."""
-    return any(
-        isinstance(op, Call)
-        and op.op in _PRODUCTS
-        and all(graph.types[name].dtype == "int8" for name in op.inputs)
-        for op in graph.ops
-    )
+    """Whether a graph of calls has products of int8 values, or shifts, as `quantize` gives."""
+    return any(isinstance(op, Call) and _on_integers(graph, op) for op in graph.ops)
+
+
+def _on_integers(graph: Graph, op: Call) -> bool:
+    kinds = {graph.types[name].dtype for name in op.inputs}
+    return op.op in _SHIFTS or (op.op in _PRODUCTS and kinds == {"int8"})
 
 
 def lower_calls(graph: Graph, refused: Mapping[str, str] | None = None) -> Graph:
@@ -70,11 +71,8 @@ class _Lowering:
             return self._chain(op)
         if op.op == "nn.max_pool2d":
             layer = pool_layer(self._graph, op)
-            if layer is not None:
-                self._ops.append(
-                    VtaOp(name=op.name, inputs=op.inputs, output=op.output, layer=layer)
-                )
-            return layer is not None
+            self._ops.append(VtaOp(name=op.name, inputs=op.inputs, output=op.output, layer=layer))
+            return True
         return self._moved(op)
 
     def _moved(self, op: Call) -> bool:

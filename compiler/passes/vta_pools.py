@@ -1,7 +1,5 @@
 """The layer of an int8 max pool."""
 
-import numpy as np
-
 from vitral.compiler.ir import Call, Graph
 from vitral.compiler.ir.operators import attributes_of
 from vitral.compiler.ir.operators.shapes import four_pads, two
@@ -10,21 +8,17 @@ from vitral.compiler.schedule.vta_layer import VtaPool
 __all__ = ["pool_layer"]
 
 
-def pool_layer(graph: Graph, op: Call) -> VtaPool | None:
-    """The layer; None when a window has padding alone."""
+def pool_layer(graph: Graph, op: Call) -> VtaPool:
+    """The layer, with the padding behind the input that its windows reach."""
     n, channels, *size = graph.types[op.inputs[0]].shape
     _, _, *outs = graph.types[op.output].shape
     attrs = attributes_of(op.op, op.attrs)
     kernel, strides = two(attrs["pool_size"], ""), two(attrs["strides"], "")
     dilations, pads = two(attrs["dilation"], ""), four_pads(attrs["padding"])
-    ends: list[int] = []
-    for axis in range(2):
-        extent = (kernel[axis] - 1) * dilations[axis] + 1
-        starts = np.arange(outs[axis]) * strides[axis] - pads[axis]
-        places = starts[:, None] + np.arange(kernel[axis]) * dilations[axis]
-        if not ((places >= 0) & (places < size[axis])).any(axis=1).all():
-            return None
-        ends.append(max(pads[2 + axis], int(starts[-1]) + extent - size[axis]))
+    ends = [
+        (outs[i] - 1) * strides[i] - pads[i] + (kernel[i] - 1) * dilations[i] + 1 - size[i]
+        for i in range(2)
+    ]
     return VtaPool(
         name=op.name,
         source=op.inputs[0],
@@ -33,6 +27,6 @@ def pool_layer(graph: Graph, op: Call) -> VtaPool | None:
         out_shape=(n, channels, outs[0], outs[1]),
         kernel=kernel,
         strides=strides,
-        pads=(pads[0], pads[1], ends[0], ends[1]),
+        pads=(pads[0], pads[1], max(0, ends[0]), max(0, ends[1])),
         dilations=dilations,
     )
