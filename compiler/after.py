@@ -6,6 +6,7 @@ from vitral.compiler.frontends.onnx.model import Source
 from vitral.compiler.frontends.relay import import_calls, is_text_file, read_text
 from vitral.compiler.frontends.tflite import is_tflite
 from vitral.compiler.ir import Graph, verify
+from vitral.compiler.passes.lower_calls import is_integer, lower_calls
 from vitral.compiler.pipeline import PASSES, import_model
 from vitral.errors import CompileError
 
@@ -18,13 +19,17 @@ _Named = list[tuple[str, Callable[[Graph], Graph]]]
 
 
 def pass_names() -> dict[str, list[str]]:
-    """Flow ("compile" or "global-scale") to the names of its passes in their order.
+    """Flow ("compile", "global-scale" or "vta") to the names of its passes in their order.
 
     A pass that runs a second time is called `name:2`.
     """
     compiling = [name for name, _ in _numbered(PASSES)]
     scaling = [name for name, _ in _numbered(_global_scale())]
-    return {"compile": [IMPORT, *compiling], "global-scale": scaling}
+    return {
+        "compile": [IMPORT, *compiling],
+        "global-scale": scaling,
+        "vta": [lower_calls.__name__],
+    }
 
 
 def calls_of(
@@ -52,12 +57,23 @@ def after_pass(
     names = pass_names()
     if name in names["global-scale"]:
         return _applied(calls_of(model, shapes), _numbered(_global_scale()), name)
+    if name in names["vta"]:
+        return _integers(calls_of(model, shapes))
     if name not in names["compile"]:
         known = ", ".join(item for flow in names.values() for item in flow)
         raise CompileError(f"needs a pass among {known}, got {name!r}")
     graph = import_model(model, shapes)
     verify(graph)
     return graph if name == IMPORT else _applied(graph, _numbered(PASSES), name)
+
+
+def _integers(graph: Graph) -> Graph:
+    if not is_integer(graph):
+        raise CompileError(
+            f"{lower_calls.__name__} needs a graph of integers; make one with"
+            " vitral quantize --scheme global-scale"
+        )
+    return lower_calls(graph)
 
 
 def _applied(graph: Graph, passes: _Named, last: str) -> Graph:

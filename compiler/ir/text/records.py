@@ -5,21 +5,31 @@ from dataclasses import MISSING, fields
 from enum import Enum
 from typing import Any
 
-from vitral.compiler.ir import ops
+from vitral.compiler.ir import ops, vta
 from vitral.compiler.ir.operators import OPERATORS
 from vitral.compiler.ir.ops import FixedPoint, Op, Thresholds, Weighted
 from vitral.compiler.ir.types import Quant
 from vitral.compiler.schedule.layer import ChannelParams
-from vitral.isa import Rounding
+from vitral.compiler.schedule.vta_layer import (
+    AddBias,
+    AddTensor,
+    Immediate,
+    VtaConv,
+    VtaPool,
+)
+from vitral.isa import AluOp, Rounding
 
 __all__ = ["ENUMS", "OPS", "RECORDS", "op_title", "shown_fields"]
 
-RECORDS: dict[str, type] = {
-    kind.__name__: kind for kind in (ChannelParams, FixedPoint, Quant, Thresholds, Weighted)
-}
+_KINDS = (
+    *(ChannelParams, FixedPoint, Quant, Thresholds, Weighted),
+    *(AddBias, AddTensor, Immediate, VtaConv, VtaPool),
+)
+
+RECORDS: dict[str, type] = {kind.__name__: kind for kind in _KINDS}
 """Name to the record that fields of operators hold."""
 
-ENUMS: dict[str, type[Enum]] = {"Rounding": Rounding}
+ENUMS: dict[str, type[Enum]] = {"AluOp": AluOp, "Rounding": Rounding}
 
 _HIDDEN = {item.name for item in fields(Op)}
 
@@ -30,8 +40,8 @@ def op_title(kind: str) -> str:
 
 
 def _concrete() -> Iterator[type[Op]]:
-    for name in ops.__all__:
-        item = getattr(ops, name)
+    for name in (*ops.__all__, *vta.__all__):
+        item = getattr(ops, name, None) or getattr(vta, name)
         if isinstance(item, type) and issubclass(item, Op) and "kind" in vars(item):
             yield item
 
@@ -46,10 +56,13 @@ def shown_fields(record: Any) -> Iterator[tuple[str, Any]]:
         value = getattr(record, item.name)
         if isinstance(record, Op) and item.name in _HIDDEN:
             continue
-        plain = isinstance(value, int | float | str | tuple | dict | None)
-        if plain and type(value) is type(_default(item)) and value == _default(item):
-            continue
-        yield item.name, value
+        if not _is_default(value, _default(item)):
+            yield item.name, value
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    plain = isinstance(value, int | float | str | tuple | dict)
+    return value is default or (plain and type(value) is type(default) and value == default)
 
 
 def _default(item: Any) -> Any:
