@@ -93,7 +93,7 @@ def _scheduled(
             continue
         try:
             told = _layer_teller(tell, step, planned)
-            steps.append(_program(step, config, arena, profile, told))
+            steps.append(_named(_program(step, config, arena, profile, told), step.kernels))
         except CompileError:
             found = _refusals(step, config, profile)
             if not found:
@@ -134,6 +134,15 @@ def _program(
         told=told,
         profile=profile,
     )
+
+
+def _named(segment: Segment, kernels: Mapping[str, str]) -> Segment:
+    """The segment whose layers have the names of their kernels; two together have both."""
+    layers = tuple(
+        replace(layer, kernel=" + ".join(kernels.get(n, n) for n in layer.name.split(" + ")))
+        for layer in segment.layers
+    )
+    return replace(segment, layers=layers)
 
 
 def _refusals(group: Group, config: CoreConfig, profile: Profile) -> dict[str, str]:

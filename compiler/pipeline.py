@@ -3,6 +3,8 @@
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from os import PathLike
 from typing import Literal
 
 from vitral.compiler.assemble import assemble
@@ -27,6 +29,9 @@ from vitral.compiler.passes.sign_activations import sign_activations
 from vitral.compiler.passes.simplify_views import simplify_views
 from vitral.compiler.passes.sink_tables import sink_tables
 from vitral.compiler.passes.strip_edges import strip_edges
+from vitral.compiler.placement import Rules, annotate
+from vitral.compiler.placement.auto import DEFAULT_CLOCK_MHZ, PLACES, Rates, place_graph
+from vitral.compiler.placement.costs import CpuTable, default_table
 from vitral.compiler.progress import Doing, Tell
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
@@ -73,6 +78,10 @@ def compile(
     host_layout: str = "auto",
     tflite_rounding: TfliteRounding = "reference",
     cpu: str = "auto",
+    place: str = "accelerator",
+    on_device: Mapping[str, str] | None = None,
+    fallback_device: str | None = None,
+    cpu_table: str | PathLike[str] | None = None,
     progress: Tell | None = None,
 ) -> Module:
     """Compile a quantized ONNX or TFLite model.
@@ -103,6 +112,17 @@ def compile(
     cpu : "auto" or "numpy"
         What runs float operators: onnxruntime those that have no form in numpy here ("auto"), or
         numpy alone, which refuses them by name.
+    place : "accelerator", "cpu" or "auto"
+        Where operators run that could run on either: all that is worth the way on the accelerator;
+        all on the CPU; or what takes the least time by the cycle model and `cpu_table`.
+    on_device : mapping, optional
+        A node's name or an operator's ("nn.relu"), or a pattern with * and ?, to "accelerator" or
+        "cpu". Of several that fit the last one counts; it goes before `place`.
+    fallback_device : "accelerator" or "cpu", optional
+        Where operators run that `on_device` does not name.
+    cpu_table : path, optional
+        What operators cost on the CPU, as `benchmarks/cpu_table.py` measures it; the committed
+        table when it is not given.
     progress : callable, optional
         Told in a few words what is done next; its argument's `share` is the part of the work
         that is done, 0 to 1.
@@ -112,6 +132,8 @@ def compile(
     CompileError
         In one line, for a model that is malformed or that the compiler refuses.
     """
+    if place not in PLACES:
+        raise CompileError(f"place must be {' or '.join(PLACES)}, got {place!r}")
     if profile not in ("vitral", "vta"):
         raise CompileError(f"profile must be 'vitral' or 'vta', got {profile!r}")
     tell: Tell = progress or (lambda doing: None)
@@ -128,7 +150,10 @@ def compile(
                 " vitral quantize --scheme global-scale, or use profile 'vitral'"
             )
         else:
-            module = assemble(lower(graph, io=io), config, tell, host_layout)
+            rules = Rules(on_device or {}, fallback_device)
+            lowered = lower(annotate(graph, rules), io=io)
+            build = partial(assemble, config=config, tell=tell, host_layout=host_layout)
+            module = place_graph(lowered, config, place, _rates(target, cpu_table), build)
         if memory is not None and module.arena_bytes > memory:
             raise CompileError(
                 f"the module needs {module.arena_bytes} bytes of DRAM for weights, programs and"
@@ -197,6 +222,14 @@ def _config(target: str | CoreConfig) -> CoreConfig:
     from vitral.targets import target_config
 
     return target_config(target)
+
+
+def _rates(target: str | CoreConfig, cpu_table: str | PathLike[str] | None) -> Rates:
+    from vitral.targets import find_target
+
+    clock = find_target(target).clock_mhz if isinstance(target, str) else None
+    table = default_table() if cpu_table is None else CpuTable.load(cpu_table)
+    return Rates(table, (clock or DEFAULT_CLOCK_MHZ) * 1e6)
 
 
 def _verify(module: Module) -> None:

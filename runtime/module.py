@@ -55,7 +55,8 @@ class CpuStep:
     """An operator of `vitral.runtime.cpu`.
 
     `attributes` are JSON values; `constants` are names in `Module.arrays`, passed after the
-    tensors. `exact` is False for float islands, which are outside the byte promise.
+    tensors. `exact` is False for float islands, which are outside the byte promise. `kernel` is
+    what the model's operator computes, as in `Layer`.
     """
 
     name: str
@@ -66,6 +67,7 @@ class CpuStep:
     constants: tuple[str, ...] = ()
     macs: int = 0
     exact: bool = True
+    kernel: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,7 @@ class Layer:
 
     `first` and `last` number its instructions in the segment. `read_bytes` and `write_bytes` are
     what it must move at least (every needed input, weight, parameter and output byte once).
+    `kernel` names what the model's operators compute: "nn_conv2d", "fused_nn_conv2d_nn_relu".
     """
 
     name: str
@@ -99,6 +102,7 @@ class Layer:
     last: int
     read_bytes: int
     write_bytes: int
+    kernel: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from vitral.verify.image import Image
 
 __all__ = [
     "LayerProfile",
+    "copy_profile",
     "cpu_profile",
     "layer_marks",
     "roofline_cycles",
@@ -26,18 +27,23 @@ _STALLS = ("wait_prev", "wait_next", "wait_push", "wait_memory")
 
 @dataclass(frozen=True, kw_only=True)
 class LayerProfile:
-    """Cost of one layer in one run.
+    """Cost of one layer in one run, or of a tensor moved between the host and the device.
 
     Parameters
     ----------
     name, op : str
-        The model's node and what it was compiled to.
+        The model's node and what it was compiled to; the tensor and "device_copy".
+    kernel : str
+        What the model's operators compute: "nn_conv2d", "fused_nn_conv2d_nn_relu".
     device : str
-        The device's name, or "cpu".
+        The device's name, or "cpu", which moves tensors, too.
+    direction : str
+        Of a copy: "cpu -> tsim", or the other way; else "".
     macs : int
         Multiply-accumulates of the float graph.
     read_bytes, write_bytes : int
-        What must be moved at least: each needed byte once.
+        What must be moved at least: each needed byte once. Of a copy the bytes of the tensor in
+        the accelerator's form, read or written by the accelerator.
     roofline_cycles : int or None
         Cycles that no implementation on this core can beat; None on the CPU.
     cycles : int or None
@@ -55,6 +61,8 @@ class LayerProfile:
     op: str
     device: str
     macs: int
+    kernel: str = ""
+    direction: str = ""
     read_bytes: int = 0
     write_bytes: int = 0
     roofline_cycles: int | None = None
@@ -89,7 +97,31 @@ def stalls_of(counters: Mapping[str, int]) -> dict[str, int]:
 
 
 def cpu_profile(step: CpuStep, seconds: float) -> LayerProfile:
-    return LayerProfile(name=step.name, op=step.op, device="cpu", macs=step.macs, seconds=seconds)
+    return LayerProfile(
+        name=step.name,
+        op=step.op,
+        kernel=step.kernel,
+        device="cpu",
+        macs=step.macs,
+        seconds=seconds,
+    )
+
+
+def copy_profile(
+    name: str, device: str, *, nbytes: int, seconds: float, to_device: bool
+) -> LayerProfile:
+    """A tensor that the host packs for a device, or unpacks."""
+    return LayerProfile(
+        name=name,
+        op="device_copy",
+        kernel="device_copy",
+        device="cpu",
+        direction=f"cpu -> {device}" if to_device else f"{device} -> cpu",
+        macs=0,
+        read_bytes=nbytes if to_device else 0,
+        write_bytes=0 if to_device else nbytes,
+        seconds=seconds,
+    )
 
 
 def layer_marks(segment: Segment, module: Module) -> list[int]:
@@ -127,6 +159,7 @@ def segment_profile(
         LayerProfile(
             name=layer.name,
             op=layer.op,
+            kernel=layer.kernel,
             device=device,
             macs=layer.macs,
             read_bytes=layer.read_bytes,

@@ -14,9 +14,15 @@ from vitral.errors import DeviceError
 from vitral.program import Outcome
 from vitral.runtime.checks import check_inputs, check_output_names, check_timeout
 from vitral.runtime.device import Device, execute, load_image, open_device
-from vitral.runtime.module import CpuStep, Module, Segment, TensorInfo
+from vitral.runtime.module import ArenaTensor, CpuStep, Module, Segment, TensorInfo
 from vitral.runtime.packing import pack_tensor, packed_bytes, unpack_tensor
-from vitral.runtime.profile import LayerProfile, cpu_profile, layer_marks, segment_profile
+from vitral.runtime.profile import (
+    LayerProfile,
+    copy_profile,
+    cpu_profile,
+    layer_marks,
+    segment_profile,
+)
 from vitral.runtime.steps import run_step
 
 __all__ = ["Session"]
@@ -78,6 +84,7 @@ class Session:
         _check_digest(core, self.module, device if isinstance(device, str) else device.name)
         self.device = open_device(device, core, **options) if isinstance(device, str) else device
         self._base = self._allocate()
+        self._edges = {info.name for info in (*self.module.inputs, *self.module.outputs)}
         self._marks = {part.name: layer_marks(part, self.module) for part in self.module.segments}
 
     def _allocate(self) -> int:
@@ -126,7 +133,8 @@ class Session:
                 self._run_segment(step, values)
 
     def profile(self) -> tuple[LayerProfile, ...]:
-        """Cost of the last run, layer by layer, in the order of execution."""
+        """Cost of the last run in the order of execution: layers, and between them the tensors
+        that went from the host to the device or back."""
         return tuple(self._profile)
 
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -148,16 +156,15 @@ class Session:
     def _run_segment(self, segment: Segment, values: Values) -> None:
         self._make_ready()
         config = self.module.config
-        inputs = [
-            (tensor.offset, pack_tensor(values[tensor.name], tensor, config))
-            for tensor in segment.inputs
-        ]
+        inputs = []
+        for tensor in segment.inputs:
+            start = time.perf_counter()
+            inputs.append((tensor.offset, pack_tensor(values[tensor.name], tensor, config)))
+            self._note_copy(tensor, time.perf_counter() - start, to_device=True)
         start = time.perf_counter()
         outcome, results = self._launch(segment, inputs)
         seconds = time.perf_counter() - start
         self._outcomes.append(outcome)
-        for tensor, packed in zip(segment.outputs, results, strict=True):
-            values[tensor.name] = unpack_tensor(packed, tensor, config)
         self._profile += segment_profile(
             segment,
             outcome,
@@ -166,6 +173,20 @@ class Session:
             self.device.name,
             seconds,
         )
+        for tensor, packed in zip(segment.outputs, results, strict=True):
+            start = time.perf_counter()
+            values[tensor.name] = unpack_tensor(packed, tensor, config)
+            self._note_copy(tensor, time.perf_counter() - start, to_device=False)
+
+    def _note_copy(self, tensor: ArenaTensor, seconds: float, *, to_device: bool) -> None:
+        """Of a value that a step on the host makes or reads; callers' own arrays are no copies."""
+        if tensor.name in self._edges:
+            return
+        nbytes = packed_bytes(tensor, self.module.config)
+        entry = copy_profile(
+            tensor.name, self.device.name, nbytes=nbytes, seconds=seconds, to_device=to_device
+        )
+        self._profile.append(entry)
 
     def _launch(
         self, segment: Segment, inputs: list[tuple[int, npt.NDArray]]

@@ -10,7 +10,11 @@ __all__ = ["VtaOp"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VtaOp(AccelOp):
-    """int8 in, int8 out; arguments and result are those of `layer`."""
+    """int8 in, int8 out; arguments and result are those of `layer`.
+
+    `computes` names the operators of the text form that it stands for, in order.
+    """
 
     kind = "vta.layer"
     layer: VtaLayer
+    computes: tuple[str, ...] = ()

@@ -1,13 +1,14 @@
 """Cuts a lowered graph into groups of layers for the accelerator and single CPU operators."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.macs import macs
 from vitral.compiler.ir.ops import AccelAdd, AccelConv2d, AccelMaxPool2d, AccelOp, Concat, Op
 from vitral.compiler.ir.vta import VtaOp
 from vitral.compiler.place.concats import by_address, join_of
+from vitral.compiler.placement.kernels import kernel_name, kernels
 from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ConvLayer, PoolLayer
 from vitral.compiler.schedule.regions import Join
 from vitral.config import CoreConfig
@@ -20,7 +21,8 @@ class Group:
     """Layers that run as one program, in order.
 
     `inputs` are values from outside, `outputs` those that the rest of the network reads. `joins`
-    are concatenations that cost nothing, as their parts are written where they belong.
+    are concatenations that cost nothing, as their parts are written where they belong. `kernels`
+    are names of what layers compute, by the layers' names.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Group:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     joins: tuple[Join, ...] = ()
+    kernels: Mapping[str, str] = field(default_factory=dict)
 
 
 def partition(graph: Graph, config: CoreConfig) -> list[Group | Op]:
@@ -84,6 +87,7 @@ def _group(graph: Graph, name: str, ops: list[Op]) -> Group:
         inputs=tuple(sources),
         outputs=tuple(op.output for op in ops if op.output in read_outside),
         joins=tuple(join_of(graph, op) for op in ops if isinstance(op, Concat)),
+        kernels={op.name: kernel_name(kernels(op, graph)) for op in ops},
     )
 
 

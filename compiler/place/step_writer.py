@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import Op, Requantizing
+from vitral.compiler.placement.kernels import kernel_name, kernels
 from vitral.runtime.cpu import OPERATORS
 from vitral.runtime.module import CpuStep
 
@@ -51,6 +52,7 @@ class StepWriter:
                 constants=tuple(constants),
                 macs=cost,
                 exact=exact,
+                kernel=kernel_name(kernels(op, self.graph)),
             )
         )
         return output

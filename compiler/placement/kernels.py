@@ -23,6 +23,7 @@ from vitral.compiler.ir.ops import (
     Requantizing,
     Table,
 )
+from vitral.compiler.ir.vta import VtaOp
 
 __all__ = ["kernel_name", "kernels"]
 
@@ -57,6 +58,8 @@ def kernels(op: Op, graph: Graph) -> tuple[str, ...]:
         return (op.label,)
     if isinstance(op, Call):
         return (op.op,)
+    if isinstance(op, VtaOp):
+        return op.computes or (op.kind,)
     if isinstance(op, FloatOp | CodeOp):
         return (op.function.removeprefix("float."),)
     return (_KINDS.get(type(op), op.kind),)
