@@ -61,6 +61,7 @@ class _Annotator:
         self._graph = graph
         self._config = config
         self._new = Rewriter(graph)
+        self._readers = graph.consumers()
         self._products = 0
         self._marks: dict[tuple[str, Kind], str] = {}
         self._values = {name: _Value(name) for name in (*graph.inputs, *graph.constants)}
@@ -111,17 +112,20 @@ class _Annotator:
         return _Value(self._new.forward(op, inputs), "activation")
 
     def _add(self, op: Call, args: list[_Value]) -> _Value:
-        """Of two activations the second one becomes input codes."""
+        """Of two activations one becomes input codes: the second, or the first where that has
+        other readers, which want such codes, and the second has none."""
         kinds = [value.kind for value in args]
         if kinds == [None, None]:
             return self._float(op, args)
+        shared = [len(self._readers[name]) > 1 for name in op.inputs]
+        narrow = 0 if shared == [True, False] else 1
         names = [
-            self._summand(value, other, first=n == 0)
+            self._summand(value, other, narrow=n == narrow)
             for n, (value, other) in enumerate(zip(args, args[::-1], strict=True))
         ]
         return _Value(self._new.forward(op, tuple(names)), "activation")
 
-    def _summand(self, value: _Value, other: _Value, *, first: bool) -> str:
+    def _summand(self, value: _Value, other: _Value, *, narrow: bool) -> str:
         if self._constant(value):
             return self._marked(
                 value.name, "activation" if other.kind == "activation" else "weight"
@@ -129,7 +133,7 @@ class _Annotator:
         if value.kind is None:
             return self._marked(value.name, "input")
         both = value.kind == other.kind == "activation"
-        return self._as_input(value) if both and not first else value.name
+        return self._as_input(value) if both and narrow else value.name
 
     def _same(self, op: Call, args: list[_Value]) -> _Value:
         (value,) = args
