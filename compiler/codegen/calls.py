@@ -1,7 +1,6 @@
 """Instructions of the compute stage before their micro-ops have a place: `Call`, and its loops."""
 
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from vitral.compiler.codegen.changed import changed
 from vitral.compiler.schedule.geometry import Axis
@@ -14,8 +13,7 @@ __all__ = ["Call", "Loop", "in_loops", "position_loops"]
 Insn = TypeVar("Insn", Gemm, Window)
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """An instruction whose micro-ops are ``uops[begin:end]`` of a sequence.
 
     `insn` lacks its micro-op range. `inp`, `wgt` and `acc` are the elements it may touch, `window`
@@ -36,8 +34,7 @@ class Call:
         return changed(self.insn, uop_bgn=base + self.begin, uop_end=base + self.end)
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(NamedTuple):
     """A loop of an instruction: its count, and what each turn adds to the indices."""
 
     count: int

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +30,7 @@ def split(count: int, part: int) -> list[tuple[int, int]]:
     return [(first, min(part, count - first)) for first in range(0, count, part)]
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Positions that a LOAD brings in along one axis: `before` pads, `real` ones, `after` pads.
 
     `first` is the first real position in the tensor. `skip` loaded positions precede the wanted

@@ -19,24 +19,27 @@ def assign_slots(keys: Sequence[Hashable], slots: int, first: int = 0) -> list[t
     for place in range(len(keys) - 1, -1, -1):
         uses[keys[place]].append(place)
     free = [(first + offset) % slots for offset in range(slots - 1, -1, -1)]
-    resident: dict[Hashable, int] = {}  # in order of last use, the latest last
+    slot_of: dict[Hashable, int] = {}
+    following: dict[Hashable, int] = {}  # next use of what is there; the one used last is last
     result: list[tuple[int, bool]] = []
     for key in keys:
-        uses[key].pop()
-        load = key not in resident
+        later = uses[key]
+        later.pop()
+        load = following.pop(key, None) is None
         if load and free:
-            slot = free.pop()
+            slot_of[key] = free.pop()
         elif load:
-            slot = resident.pop(_victim(resident, uses))
-        else:
-            slot = resident.pop(key)
-        resident[key] = slot
-        result.append((slot, load))
+            slot_of[key] = slot_of.pop(_victim(following))
+        following[key] = later[-1] if later else _NEVER
+        result.append((slot_of[key], load))
     return result
 
 
-def _victim(resident: dict[Hashable, int], uses: dict[Hashable, list[int]]) -> Hashable:
-    candidates = list(resident)
-    if len(candidates) > 1:
-        candidates.pop()
-    return max(candidates, key=lambda key: uses[key][-1] if uses[key] else _NEVER)
+def _victim(following: dict[Hashable, int]) -> Hashable:
+    """Takes out the data whose next use is farthest away, and gives its key."""
+    latest = following.popitem() if len(following) > 1 else None
+    victim = max(following, key=following.__getitem__)
+    del following[victim]
+    if latest is not None:
+        following[latest[0]] = latest[1]
+    return victim

@@ -1,10 +1,11 @@
 """Steps: one chunk of the reduction of some output channel blocks of a tile, as data.
 
 `unroll` and `unroll_window` make them of tiled layers; codegen turns them into LOADs, products or
-windows, and STOREs.
+windows, and STOREs. They are named tuples: a network has a hundred thousand of them, and these are
+made several times as fast as frozen dataclasses.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vitral.compiler.schedule.geometry import Span
 
@@ -14,8 +15,7 @@ Run = tuple[int, int]
 """First and number of consecutive positions."""
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """Output positions: element `batch` along N, runs of rows and columns."""
 
     batch: int
@@ -27,8 +27,7 @@ class Tile:
         return self.rows[1] * self.cols[1]
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """A part of a task's reduction: input channel blocks and kernel rows; `first` weight element
     among those of an output channel block."""
 
@@ -37,8 +36,7 @@ class Chunk:
     first: int
 
 
-@dataclass(frozen=True)
-class InputChunk:
+class InputChunk(NamedTuple):
     """Input of a tile and chunk, and where it lies in INP.
 
     Channel block n of the chunk starts at element `base` + n · `plane`; its rows are `pitch`
@@ -68,8 +66,7 @@ class InputChunk:
         return slice(self.base + first * self.plane, self.base + (first + count) * self.plane)
 
 
-@dataclass(frozen=True)
-class WeightChunk:
+class WeightChunk(NamedTuple):
     """`count` packed weight elements from `first` of the layer's on, at `base` in WGT."""
 
     first: int
@@ -77,8 +74,7 @@ class WeightChunk:
     base: int
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """Sums one chunk of the reduction into output channel blocks of a tile.
 
     The blocks are `blocks` from `out_block` on; those of a window layer read the input channel

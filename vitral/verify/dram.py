@@ -10,6 +10,7 @@ import numpy.typing as npt
 from vitral.isa import Stage
 from vitral.program import PAGE
 from vitral.verify.intervals import IntervalSet
+from vitral.verify.loops import Where
 from vitral.verify.order import Clock
 from vitral.verify.shadow import Conflict, Shadow
 
@@ -75,6 +76,11 @@ class DramShadow:
         """Note a read: the write it collides with, and the first byte that holds nothing."""
         if not self._touches(rows):
             return None, self._note_live(rows)
+        run = self._run(rows)
+        if run is not None:
+            conflict = self._shadow.read(run, stage, clock)
+            if self._shadow.unwritten(run) is None:
+                return conflict, None
         where, addresses, found = self._granules(rows)
         conflict = self._shadow.read(where, stage, clock) if where.size else None
         found[found] = self._shadow.written[where]
@@ -82,15 +88,13 @@ class DramShadow:
 
     def write(self, rows: Rows, stage: Stage, clock: Clock) -> Conflict | None:
         """Note a write: the access it collides with."""
-        where, _, _ = self._granules(rows)
-        return self._shadow.write(where, stage, clock)
+        return self._shadow.write(self._where(rows), stage, clock)
 
     def changed(self, rows: Rows) -> bool:
         """Whether the program has written any of these bytes so far."""
         if not self._touches(rows):
             return False
-        where, _, _ = self._granules(rows)
-        return bool(self._shadow.written[where].any())
+        return bool(self._shadow.written[self._where(rows)].any())
 
     @property
     def live_in(self) -> IntervalSet:
@@ -115,6 +119,24 @@ class DramShadow:
         if high < 0 or low >= count:
             return False
         return bool(self._before[min(high + 1, count)] > self._before[max(low, 0)])
+
+    def _where(self, rows: Rows) -> Where:
+        """Slots of those granules that are in written pages."""
+        run = self._run(rows)
+        return self._granules(rows)[0] if run is None else run
+
+    def _run(self, rows: Rows) -> slice | None:
+        """The slots of rows that follow each other and lie in neighbouring pages, all written."""
+        if rows.count > 1 and rows.stride != rows.size:
+            return None
+        first, last = rows.start // PAGE - self._low, (rows.end - 1) // PAGE - self._low
+        if first < 0 or last >= self._pages.size:
+            return None
+        slot = int(self._slots[first])
+        if self._before[last + 1] - self._before[first] != last + 1 - first:
+            return None
+        start = slot * self._per_page + rows.start % PAGE // self._grain
+        return slice(start, start + rows.count * rows.size // self._grain)
 
     def _granules(self, rows: Rows) -> tuple[Indices, Indices, npt.NDArray[np.bool_]]:
         """Slots of those granules that are in written pages; all addresses; and which have one."""

@@ -54,9 +54,9 @@ class Shadow:
     def unwritten(self, where: Where) -> int | None:
         """The first element that nothing was ever written to, if any."""
         written = self.written[where]
-        if written.all():
-            return None
         place = int(np.argmin(written))
+        if written[place]:
+            return None
         return where.start + place if isinstance(where, slice) else int(where[place])
 
     def _of(self, table: dict[Stage, npt.NDArray[np.int32]], stage: Stage) -> npt.NDArray[np.int32]:
@@ -75,7 +75,7 @@ def _later(
     for other, counts in table.items():
         if other is stage:
             continue
-        last = int(counts[where].max())
+        last = int(np.maximum.reduce(counts[where]))
         if last > clock[other]:
             return Conflict(other, last, wrote)
     return None
