@@ -42,4 +42,4 @@ class Hazards:
 
 
 def _latest(handles: np.ndarray) -> int:
-    return int(handles.max()) if handles.size else -1
+    return int(np.maximum.reduce(handles, axis=None, initial=-1))

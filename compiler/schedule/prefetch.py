@@ -51,10 +51,12 @@ class Prefetch:
         for chunk in step.inputs:
             inp = chunk.elements(0, step.chunk.ins[1])
             if step.load_input:
-                ready = max(ready, int(self._inp[inp].max()), self._source_ready(step, chunk))
+                ready = max(
+                    ready, int(np.maximum.reduce(self._inp[inp])), self._source_ready(step, chunk)
+                )
             self._inp[inp] = number
         if step.load_weight:
-            ready = max(ready, int(self._wgt[wgt].max()))
+            ready = max(ready, int(np.maximum.reduce(self._wgt[wgt])))
         self._wgt[wgt] = number
         result = self._writes[step.layer]
         stored = self._stored.setdefault(result.root, {})

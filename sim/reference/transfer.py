@@ -80,7 +80,7 @@ def _array_of(memory: Memory, onchip: OnChip) -> npt.NDArray[np.generic]:
     }[memory]
 
 
-def _as(value: int, kind: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
+def _as(value: int, kind: npt.DTypeLike) -> npt.NDArray[np.generic]:
     """The low bits of an int32 value as one of `kind`."""
     return np.array(value, np.int64).astype(kind)
 

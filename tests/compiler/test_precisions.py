@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+import oracle
 import pytest
 from cases import ModelBuilder
 from onnx import TensorProto, helper
+from plans import run_model
 
 from vitral.compiler.frontends.onnx import import_onnx
 from vitral.errors import CompileError
@@ -77,3 +79,18 @@ def test_dynamic_quantization_is_refused_by_name() -> None:
     b.node("DynamicQuantizeLinear", ["x"], "y")
     text = refusal(b.model({"x": (np.float32, (2, 2))}, {"y": (np.uint8, (2, 2))}))
     assert "ai.onnx::DynamicQuantizeLinear is not supported" in text
+
+
+def test_an_activation_with_a_scale_per_channel_is_told_of() -> None:
+    """Elements and products of it are computed in float32, as the model has them."""
+    b = ModelBuilder(opset=13)
+    scales, zeros = np.array([0.5, 0.25, 2], np.float32), np.array([1, -3, 0], np.int8)
+    real = b.dequantize("x", "x_real", scales, zeros, axis=1)
+    b.quantize(b.node("Relu", [real], "kept"), "y", 0.125, np.array(-5, np.int8))
+    model = b.model({"x": (np.int8, (2, 3, 4))}, {"y": (np.int8, (2, 3, 4))})
+    (notice,) = import_onnx(model).notices
+    for part in ("tensor 'x'", "3 scales along axis 1", "float32"):
+        assert part in notice
+    x = np.random.default_rng(3).integers(-128, 128, (2, 3, 4)).astype(np.int8)
+    want = oracle.evaluate(model, {"x": x})["y"]
+    np.testing.assert_array_equal(run_model(model, {"x": x})["y"], want)

@@ -54,7 +54,7 @@ class Shadow:
     def unwritten(self, where: Where) -> int | None:
         """The first element that nothing was ever written to, if any."""
         written = self.written[where]
-        place = int(np.argmin(written))
+        place = int(written.argmin())
         if written[place]:
             return None
         return where.start + place if isinstance(where, slice) else int(where[place])

@@ -24,6 +24,11 @@ def _dequantize_linear(scope: Scope) -> Symbol:
         raise scope.fail(f"needs int8, uint8 or int32 as {scope.named(0)}, got {dtype}")
     axis = _axis(scope, len(data.shape))
     quant = read_quant(scope, 1, dtype=dtype, shape=data.shape, axis=axis)
+    if quant.axis is not None and isinstance(data, Tensor) and dtype in QUANTIZED:
+        scope.builder.notice(
+            f"node {scope.node.name!r}: {scope.named(0)}, an activation, has {len(quant.scale)}"
+            f" scales along axis {axis}; what reads it runs in float32 on the CPU, a float island"
+        )
     return scope.builder.dequantized(data, quant, scope.node.name)
 
 
