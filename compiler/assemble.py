@@ -12,6 +12,7 @@ from vitral.compiler.ir.macs import macs
 from vitral.compiler.ir.ops import AccelOp
 from vitral.compiler.place.cpu_steps import StepWriter, cpu_steps
 from vitral.compiler.place.host_layouts import lay_out_images
+from vitral.compiler.place.islands import merge_islands
 from vitral.compiler.place.partition import Group, partition
 from vitral.compiler.progress import Doing, Tell
 from vitral.compiler.schedule.segment import schedule_segment
@@ -50,7 +51,8 @@ def plan(graph: Graph, config: CoreConfig | None = None) -> Plan:
         steps += writer.take()
         if macs(item, graph) and not isinstance(item, AccelOp):
             notices.append(f"node {item.name!r} ({item.kind}) runs on the CPU")
-    return Plan(graph=graph.noted(*notices), steps=tuple(steps), arrays=writer.arrays)
+    merged = merge_islands(steps, graph)
+    return Plan(graph=graph.noted(*notices), steps=merged, arrays=writer.arrays)
 
 
 def assemble(

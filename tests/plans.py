@@ -62,8 +62,9 @@ def _value(name: str, group: Group, values: dict[str, Array]) -> Array:
 def _run_step(planned: Plan, step: CpuStep, values: dict[str, Array]) -> None:
     arrays = [values[name] for name in step.inputs]
     arrays += [planned.arrays[name] for name in step.constants]
-    (output,) = step.outputs
-    values[output] = OPERATORS[step.op](*arrays, **step.attributes)
+    results = OPERATORS[step.op](*arrays, **step.attributes)
+    results = results if isinstance(results, tuple) else (results,)
+    values.update(zip(step.outputs, results, strict=True))
 
 
 def run_layer(layer: AccelLayer, *arguments: Array) -> npt.NDArray[np.int8]:

@@ -40,4 +40,4 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     **activations.OPERATORS,
     **calls.OPERATORS,
 }
-"""Name of a step's operator to its function; all have one result."""
+"""Name of a step's operator to its function; all but float.region have one result."""

@@ -238,3 +238,70 @@ def test_a_cast_to_half_precision_is_refused_by_name() -> None:
     model = b.model({"x": (np.float32, (2,))}, {"y": (np.float16, (2,))})
     with pytest.raises(CompileError, match=r"^node 'y_Cast'[^\n]*float16"):
         import_onnx(model)
+
+
+def chain(opset: int = 17) -> onnx.ModelProto:
+    """A normalisation in parts, between quantized products, and a sine that leaves it."""
+    b = ModelBuilder(opset=opset)
+    real = b.dequantize("x", "x_real", 0.05, np.array(3, np.int8))
+    weight = b.dequantize(
+        b.constant("w", np.random.default_rng(8).integers(-99, 99, (8, 8)), np.int8),
+        "w_real",
+        0.01,
+        np.array(0, np.int8),
+    )
+    b.quantize(b.node("MatMul", [real, weight], "product"), "p", 0.05, np.array(0, np.int8))
+    p = b.dequantize("p", "p_real", 0.05, np.array(0, np.int8))
+    top = b.node("ReduceMax", [b.node("Cos", [p], "wave")], "top", axes=[-1])
+    centred = b.node("Sub", ["wave", top], "centred")
+    power = b.node("Pow", [centred, b.constant("two", np.float32(2))], "power")
+    spread = b.node("Sqrt", [b.node("ReduceL2", [power], "variance", axes=[-1])], "spread")
+    b.node("Div", [centred, spread], "normal")
+    b.quantize("normal", "n", 0.02, np.array(0, np.int8))
+    back = b.dequantize("n", "n_real", 0.02, np.array(0, np.int8))
+    b.quantize(b.node("MatMul", [back, weight], "last"), "y", 0.02, np.array(1, np.int8))
+    b.node("Sin", [b.node("Add", ["n_real", "normal"], "both")], "z")
+    return b.model({"x": (np.int8, (4, 8))}, {"y": (np.int8, (4, 8)), "z": (np.float32, (4, 8))})
+
+
+def test_neighbouring_operators_are_one_step_with_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = chain()
+    x = np.random.default_rng(9).integers(-128, 128, (4, 8)).astype(np.int8)
+    got = run_model(model, {"x": x})
+    module = vitral.compile(model)
+    steps = [s for s in module.steps if isinstance(s, CpuStep) and s.op.startswith("float.")]
+    kinds = [step.attributes.get("operators") for step in steps]
+    first = ["Cos", "ReduceMax", "Sub", "Pow", "ReduceL2", "Sqrt", "Div"]
+    assert kinds == [first, ["Add", "Sin"]], "what lies behind a quantizer cannot run with it"
+    assert not any(step.exact for step in steps)
+    with vitral.Session(module) as session:
+        y, z = session.run(None, {"x": x})
+        ops = [layer.op for layer in session.profile()]
+    assert ops.count("float.region") == 2
+    monkeypatch.setattr("vitral.compiler.assemble.merge_islands", lambda steps, graph: steps)
+    single = vitral.compile(model)
+    assert len(single.steps) == len(module.steps) + 7
+    with vitral.Session(single) as session:
+        for want, merged in zip(session.run(None, {"x": x}), (y, z), strict=True):
+            np.testing.assert_array_equal(merged, want)
+    np.testing.assert_array_equal(got["z"], z)
+
+
+def test_both_results_of_a_node_and_a_node_that_comes_twice() -> None:
+    """TopK twice on one tensor: all four results, of one session."""
+    model = floats("TopK", [np.array([2], np.int64)], outputs=2, axis=-1)
+    again = onnx.NodeProto()
+    again.CopyFrom(model.graph.node[0])
+    again.output[:] = ["y2", "y3"]
+    model.graph.node.append(again)
+    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(n) for n in ("y2", "y3"))
+    module = vitral.compile(model)
+    (step,) = (s for s in module.steps if isinstance(s, CpuStep) and s.op.startswith("float."))
+    assert set(step.outputs) == {"y0", "y1", "y2", "y3"}
+    with vitral.Session(module) as session:
+        values, where, values2, where2 = session.run(None, {"x": X})
+    np.testing.assert_array_equal(np.take_along_axis(X, where, -1), values)
+    np.testing.assert_array_equal(values, values2)
+    np.testing.assert_array_equal(where, where2)
