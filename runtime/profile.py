@@ -55,6 +55,8 @@ class LayerProfile:
         them apart; empty when not counted.
     seconds : float
         On the host; of the whole program, given at its first layer.
+    exact : bool
+        False for float islands, which are outside the promise of equal bytes.
     """
 
     name: str
@@ -70,6 +72,7 @@ class LayerProfile:
     utilisation: float | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    exact: bool = True
 
     @property
     def stalls(self) -> dict[str, int]:
@@ -104,6 +107,7 @@ def cpu_profile(step: CpuStep, seconds: float) -> LayerProfile:
         device="cpu",
         macs=step.macs,
         seconds=seconds,
+        exact=step.exact,
     )
 
 

@@ -278,8 +278,8 @@ def test_neighbouring_operators_are_one_step_with_the_same_numbers(
     assert not any(step.exact for step in steps)
     with vitral.Session(module) as session:
         y, z = session.run(None, {"x": x})
-        ops = [layer.op for layer in session.profile()]
-    assert ops.count("float.region") == 2
+        islands = [layer.op for layer in session.profile() if not layer.exact]
+    assert islands.count("float.region") == 2
     monkeypatch.setattr("vitral.compiler.assemble.merge_islands", lambda steps, graph: steps)
     single = vitral.compile(model)
     assert len(single.steps) == len(module.steps) + 7
