@@ -168,7 +168,7 @@ def test_path_bytes_and_protobuf_compile_to_equal_programs(tmp_path: Any) -> Non
     ("options", "error", "text"),
     [
         ({"target": "pynq-z9"}, ConfigError, "no target 'pynq-z9'"),
-        ({"profile": "vta"}, CompileError, "profile must be 'vitral', got 'vta'"),
+        ({"profile": "vta"}, CompileError, "profile 'vta' needs a graph of integers"),
         ({"io": "int"}, CompileError, "io must be"),
     ],
 )
