@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vitral.runtime.cpu.windows import taps, window_counts, window_sums
+from vitral.runtime.cpu.windows import taps, window_means, window_sums
 
 __all__ = ["OPERATORS"]
 
@@ -49,8 +49,8 @@ def _matmul(a: Array, b: Array) -> Float32:
 def _average_pool(x: Array, *, include_pad: bool, **window: Sequence[int]) -> Float32:
     """`window` holds kernel, strides, pads, excess and dilations."""
     total = window_sums(x.astype(np.float64), **window)
-    count = window_counts(x.shape[2:], include_pad=include_pad, **window)
-    return (total / count).astype(np.float32)
+    means = window_means(total, x.shape[2:], include_pad=include_pad, **window)
+    return means.astype(np.float32)
 
 
 def _conv2d(

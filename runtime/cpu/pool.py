@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vitral.runtime.cpu.windows import taps, window_counts, window_sums
+from vitral.runtime.cpu.windows import taps, window_counts, window_means, window_sums
 
 __all__ = ["OPERATORS"]
 
@@ -53,8 +53,8 @@ def _average_pool_real(
 ) -> npt.NDArray[np.float32]:
     """The average times `scale`, in float64 and then rounded to float32."""
     total = _centred_sums(x, x_zero, window)
-    count = window_counts(x.shape[2:], include_pad=include_pad, **window)
-    return (total / count * scale).astype(np.float32)
+    means = window_means(total, x.shape[2:], include_pad=include_pad, **window)
+    return (means * scale).astype(np.float32)
 
 
 def _max_pool(

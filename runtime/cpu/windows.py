@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["taps", "window_counts", "window_sums"]
+__all__ = ["taps", "window_counts", "window_means", "window_sums"]
 
 Array = npt.NDArray[Any]
 
@@ -77,3 +77,10 @@ def window_counts(
     ones = np.ones((1, 1, *size), np.int64)
     ones = np.pad(ones, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=edge)
     return window_sums(ones, pads=(0, 0, 0, 0), excess=excess, **window)[0, 0]
+
+
+def window_means(
+    sums: Array, size: Sequence[int], *, include_pad: bool, **window: Sequence[int]
+) -> npt.NDArray[np.float64]:
+    """Sums of the windows of an image of `size` over the elements that each counts."""
+    return sums / window_counts(size, include_pad=include_pad, **window)

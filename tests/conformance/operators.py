@@ -26,7 +26,7 @@ shape; a Relu, say, becomes part of its layer. *CPU* is exact integer arithmetic
 same operator on float32: a float island, outside the promise of equal bytes.
 
 Where an operator runs depends on shapes and scales too: what the accelerator cannot round as the
-law asks is left to the CPU.
+law asks is left to the CPU. TFLite's operators have [a table of their own](tflite.md#operators).
 
 | operator | behind a layer | on its own | float |
 |---|---|---|---|
