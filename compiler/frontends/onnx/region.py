@@ -9,6 +9,7 @@ import onnx
 from onnx import helper
 
 from vitral.compiler.ir import TensorType
+from vitral.compiler.placement.kernels import kernel_name
 from vitral.runtime.module import CpuStep
 
 __all__ = ["region_step"]
@@ -54,6 +55,7 @@ def region_step(
         },
         macs=sum(step.macs for step in members),
         exact=False,
+        kernel=kernel_name(tuple(kind.lower() for kind in kinds)),
     )
 
 
