@@ -14,6 +14,7 @@ import pynq
 
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
+from vitral.overlay import installed
 from vitral.registers import ADDRESS_BITS
 from vitral.runtime.boards.bitfile import VLNV, check_manifest, need_file, read_handoff
 from vitral.runtime.boards.device import COMMON_OPTIONS, BoardDevice
@@ -149,8 +150,8 @@ class PynqDevice(BoardDevice):
     Parameters
     ----------
     bitstream : path or None
-        The .bit, the one that ``VITRAL_BITSTREAM`` names when None; the .hwh lies beside it, and
-        the manifest (.json) may.
+        The .bit, its .hwh beside it, and the manifest (.json) where there is one. None: the one
+        that ``VITRAL_BITSTREAM`` names, else the one that `vitral.overlay` has.
     download : bool
         Whether to configure the FPGA with it.
     """
@@ -168,10 +169,11 @@ class PynqDevice(BoardDevice):
         axi_attributes: int | None = None,
         record: "str | os.PathLike[str] | None" = None,
     ) -> None:
-        bitstream = bitstream or os.environ.get(BITSTREAM)
+        bitstream = bitstream or os.environ.get(BITSTREAM) or installed()
         if not bitstream:
             raise DeviceError(
-                f"pynq: needs bitstream= (or ${BITSTREAM}), the .bit file with its .hwh beside"
+                f"pynq: needs bitstream= (or ${BITSTREAM}), the .bit file with its .hwh beside, or"
+                " one installed by 'vitral bitstream install DIR'"
             )
         super().__init__(
             config,

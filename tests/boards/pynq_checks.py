@@ -8,8 +8,11 @@ network.npz (images, logits, cycles).
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportArgumentType=false
 # (pynq needs numpy < 2, so it cannot be where pyright runs)
 
+import contextlib
 import hashlib
+import io
 import json
+import os
 import sys
 import tempfile
 import traceback
@@ -22,6 +25,7 @@ from board_programs import CONFIG, check_doubles, write_manifest
 from hand_made import double_module
 
 import vitral
+import vitral.overlay
 from vitral.config import CoreConfig
 from vitral.errors import DeviceError
 from vitral.program import Dram
@@ -122,6 +126,48 @@ def check_a_network_on_the_rtl() -> None:
             (found,) = session.run(None, {"image": image})
             assert (found == logits).all()
         assert [o.cycles for o in session.outcomes()] == data["cycles"].tolist()
+
+
+def check_the_notebook() -> None:
+    """Every cell of it, in a folder as prepared, with the core simulated."""
+    folder = FOLDER / "first_run"
+    module = vitral.Module.load(folder / "digits.vitral")
+    device = attach(FunctionalLogic(module.config), seed=2)
+    bits = overlay()
+    for path in (bits, bits.with_suffix(".hwh")):
+        (folder / path.name).write_bytes(path.read_bytes())
+    cells = json.loads((folder / "first_run.ipynb").read_text())["cells"]
+    names: dict[str, object] = {}
+    here, out = os.getcwd(), io.StringIO()
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(out):
+            for cell in cells:
+                if cell["cell_type"] == "code":
+                    exec("".join(cell["source"]), names)
+    finally:
+        os.chdir(here)
+    assert "3 of 3 digits read, 3 of 3 results equal" in out.getvalue(), out.getvalue()
+    assert device.downloads == [str(folder / "vitral.bit")], device.downloads
+    assert device.board.regions == [], "the notebook must close its session"
+
+
+def check_the_installed_overlay() -> None:
+    """What `vitral bitstream install` keeps is used when no bitstream is named."""
+    bits = overlay()
+    write_manifest(bits, sha256=hashlib.sha256(b"bits").hexdigest())
+    right = vitral.overlay._folder
+    place = Path(tempfile.mkdtemp(dir=FOLDER))
+    vitral.overlay._folder = lambda: place
+    try:
+        assert vitral.overlay.installed() is None
+        kept = vitral.overlay.install(bits.parent)
+        device = attach()
+        with Session(double_module(), "pynq") as session:
+            check_doubles(session, runs=1)
+        assert device.downloads == [str(kept)] == [str(place / "vitral.bit")]
+    finally:
+        vitral.overlay._folder = right
 
 
 def check_parts_of_a_buffer_know_their_place() -> None:

@@ -25,10 +25,10 @@ CHECKS = re.findall(r"^def (check_\w+)", SCRIPT.read_text(), re.MULTILINE)
 SECONDS = 300
 
 
-def environment() -> ModuleType:
-    """`scripts/pynq_environment.py`, which is no part of the package."""
-    path = ROOT / "scripts" / "pynq_environment.py"
-    spec = util.spec_from_file_location("pynq_environment", path)
+def script(name: str) -> ModuleType:
+    """A script of the project, which is no part of the package."""
+    path = ROOT / name
+    spec = util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = util.module_from_spec(spec)
@@ -45,13 +45,14 @@ def prepare(folder: Path) -> None:
         logits = [session.run(None, {"image": image})[0] for image in images]
         cycles = [outcome.cycles or 0 for outcome in session.outcomes()]
     np.savez(folder / "network.npz", images=images, logits=logits, cycles=cycles)
+    script("examples/pynq/prepare.py").prepare(folder / "first_run", "pynq-z2", 3)
 
 
 @pytest.fixture(scope="module")
 def problems(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What went wrong by check, "" for nothing; all checks run in one process."""
     try:
-        python = environment().make_environment()
+        python = script("scripts/pynq_environment.py").make_environment()
     except DeviceError as error:
         pytest.skip(str(error))
     folder = tmp_path_factory.mktemp("pynq")

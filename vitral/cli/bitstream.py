@@ -34,6 +34,9 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     build.add_argument("-o", "--output", metavar="DIR", help="default: build/bitstreams/TARGET")
     add_json_option(build)
     build.set_defaults(command=_build)
+    install = actions.add_parser("install", help="on a PYNQ board: make a bitstream the overlay")
+    install.add_argument("folder", metavar="DIR", help="has vitral.bit, vitral.hwh, vitral.json")
+    install.set_defaults(command=_install)
     listing = actions.add_parser("list", help="targets, their tools, and what has been built")
     listing.add_argument(
         "--folder", default=FOLDER, help="has TARGET/manifest.json (default %(default)s)"
@@ -128,6 +131,13 @@ def _print_manifest(manifest: Manifest, folder: Path) -> None:
     print(f"built    {folder / manifest.bitstream}, SHA-256 {manifest.sha256}")
     print(f"by       {manifest.tool} {manifest.tool_version}, fmax {manifest.fmax_mhz} MHz")
     print(f"takes    {used}")
+
+
+def _install(args: argparse.Namespace) -> int:
+    from vitral import overlay
+
+    print(f"installed {overlay.install(Path(args.folder))}")
+    return 0
 
 
 def _list(args: argparse.Namespace) -> int:
