@@ -17,6 +17,12 @@ __all__ = ["StepWriter"]
 Array = npt.NDArray[Any]
 
 
+class _Constant(Op):
+    """Stands for a constant of the graph, which no operator of it makes."""
+
+    kind = "constant"
+
+
 @dataclass
 class StepWriter:
     """Collects the steps of one graph and the arrays they need."""
@@ -78,7 +84,7 @@ class StepWriter:
 
     def constant(self, name: str) -> None:
         """A step that makes a constant of the graph a value."""
-        op = Op(name=name, inputs=(), output=name)
+        op = _Constant(name=name, inputs=(), output=name)
         self.step(op, "constant", (), arrays={"value": self.graph.constants[name]})
 
     def take(self) -> tuple[CpuStep, ...]:
