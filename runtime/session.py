@@ -2,7 +2,9 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from os import PathLike
 from types import TracebackType
 
@@ -28,6 +30,18 @@ from vitral.runtime.steps import run_step
 __all__ = ["Session"]
 
 Values = dict[str, npt.NDArray]
+
+_IN_FLIGHT = 2
+"""Images that `run_many` works on at a time: one on the device, one on the host."""
+
+
+@dataclass
+class _Run:
+    """One run's tensors by name, and what it cost."""
+
+    values: Values = field(default_factory=dict)
+    profile: list[LayerProfile] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
 
 
 class Session:
@@ -72,9 +86,8 @@ class Session:
         self.module = module if isinstance(module, Module) else Module.load(module)
         self.timeout = check_timeout(timeout)
         self._lock = threading.RLock()
-        self._profile: list[LayerProfile] = []
-        self._outcomes: list[Outcome] = []
-        self._values: Values = {}
+        self._device_lock = threading.Lock()
+        self._last = _Run()
         self._loaded = False
         self._needs_reset = False
         self._closed = False
@@ -117,68 +130,99 @@ class Session:
             When a program stops with an error status.
         """
         with self._lock:
-            if self._closed:
-                raise DeviceError("the session is closed; open another one")
-            wanted = check_output_names(self.module.outputs, output_names)
-            values: Values = dict(check_inputs(self.module.inputs, inputs))
-            self._run_steps(values)
-            return [np.array(values[name], order="C") for name in wanted]
+            wanted = self._wanted(output_names)
+            self._last = _Run(dict(check_inputs(self.module.inputs, inputs)))
+            return self._results(self._last, wanted)
 
-    def _run_steps(self, values: Values) -> None:
-        self._profile, self._outcomes, self._values = [], [], values
+    def run_many(
+        self,
+        output_names: Sequence[str] | None,
+        batches: Iterable[Mapping[str, npt.ArrayLike]],
+    ) -> list[list[npt.NDArray]]:
+        """What `run` gives for each of the inputs, in their order.
+
+        While the device works on one of them, the host works on the next one. All inputs are
+        checked before the first one runs; after an error no other is started, and the first one's
+        is raised. `profile` and the like tell of the last one.
+        """
+        with self._lock:
+            wanted = self._wanted(output_names)
+            runs = [_Run(dict(check_inputs(self.module.inputs, inputs))) for inputs in batches]
+            if not runs:
+                return []
+            self._last = runs[-1]
+            with ThreadPoolExecutor(_IN_FLIGHT, "vitral-run") as pool:
+                futures = [pool.submit(self._results, run, wanted) for run in runs]
+                try:
+                    return [future.result() for future in futures]
+                finally:
+                    for future in futures:
+                        future.cancel()
+
+    def _wanted(self, output_names: Sequence[str] | None) -> Sequence[str]:
+        if self._closed:
+            raise DeviceError("the session is closed; open another one")
+        return check_output_names(self.module.outputs, output_names)
+
+    def _results(self, run: _Run, wanted: Sequence[str]) -> list[npt.NDArray]:
         for step in self.module.steps:
             if isinstance(step, CpuStep):
-                self._run_cpu(step, values)
+                self._run_cpu(step, run)
             else:
-                self._run_segment(step, values)
+                self._run_segment(step, run)
+        return [np.array(run.values[name], order="C") for name in wanted]
 
     def profile(self) -> tuple[LayerProfile, ...]:
         """Cost of the last run in the order of execution: layers, and between them the tensors
         that went from the host to the device or back."""
-        return tuple(self._profile)
+        return tuple(self._last.profile)
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """How each program of the last run ended, with its cycles and counters."""
-        return tuple(self._outcomes)
+        return tuple(self._last.outcomes)
 
     def tensors(self) -> Mapping[str, npt.NDArray]:
         """All tensors between the steps of the last run, by name; uint8 ones as value - 128.
 
         Windows of an image for a first layer have the form they take in the arena.
         """
-        return dict(self._values)
+        return dict(self._last.values)
 
-    def _run_cpu(self, step: CpuStep, values: Values) -> None:
+    def _run_cpu(self, step: CpuStep, run: _Run) -> None:
         start = time.perf_counter()
-        run_step(step, values, self.module.arrays)
-        self._profile.append(cpu_profile(step, time.perf_counter() - start))
+        run_step(step, run.values, self.module.arrays)
+        run.profile.append(cpu_profile(step, time.perf_counter() - start))
 
-    def _run_segment(self, segment: Segment, values: Values) -> None:
-        self._make_ready()
+    def _run_segment(self, segment: Segment, run: _Run) -> None:
         config = self.module.config
         inputs = []
         for tensor in segment.inputs:
             start = time.perf_counter()
-            inputs.append((tensor.offset, pack_tensor(values[tensor.name], tensor, config)))
-            self._note_copy(tensor, time.perf_counter() - start, to_device=True)
-        start = time.perf_counter()
-        outcome, results = self._launch(segment, inputs)
-        seconds = time.perf_counter() - start
-        self._outcomes.append(outcome)
-        self._profile += segment_profile(
-            segment,
-            outcome,
-            self._marks[segment.name],
-            self.device.config,
-            self.device.name,
-            seconds,
-        )
-        for tensor, packed in zip(segment.outputs, results, strict=True):
+            inputs.append((tensor.offset, pack_tensor(run.values[tensor.name], tensor, config)))
+            self._note_copy(run, tensor, time.perf_counter() - start, to_device=True)
+        with self._device_lock:
+            self._make_ready()
             start = time.perf_counter()
-            values[tensor.name] = unpack_tensor(packed, tensor, config)
-            self._note_copy(tensor, time.perf_counter() - start, to_device=False)
+            outcome, results = self._launch(segment, inputs)
+            seconds = time.perf_counter() - start
+            run.outcomes.append(outcome)
+            run.profile += segment_profile(
+                segment,
+                outcome,
+                self._marks[segment.name],
+                self.device.config,
+                self.device.name,
+                seconds,
+            )
+            # The device may use the memory behind the results when it is written to again.
+            for tensor, packed in zip(segment.outputs, results, strict=True):
+                start = time.perf_counter()
+                run.values[tensor.name] = unpack_tensor(packed, tensor, config)
+                self._note_copy(run, tensor, time.perf_counter() - start, to_device=False)
 
-    def _note_copy(self, tensor: ArenaTensor, seconds: float, *, to_device: bool) -> None:
+    def _note_copy(
+        self, run: _Run, tensor: ArenaTensor, seconds: float, *, to_device: bool
+    ) -> None:
         """Of a value that a step on the host makes or reads; callers' own arrays are no copies."""
         if tensor.name in self._edges:
             return
@@ -186,7 +230,7 @@ class Session:
         entry = copy_profile(
             tensor.name, self.device.name, nbytes=nbytes, seconds=seconds, to_device=to_device
         )
-        self._profile.append(entry)
+        run.profile.append(entry)
 
     def _launch(
         self, segment: Segment, inputs: list[tuple[int, npt.NDArray]]
