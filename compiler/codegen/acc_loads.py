@@ -1,7 +1,7 @@
 """LOADs into ACC of what the ALU adds to sums or compares with them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vitral.compiler.codegen.changed import changed
 from vitral.compiler.codegen.input_loads import block_load, merged_load
@@ -104,7 +104,7 @@ def _tile_load(
 def _chunk_loads(
     load: LoadChunk, view: TensorView, name: str
 ) -> Iterator[tuple[Load, TensorView, Read]]:
-    chunk = replace(load.chunk, base=load.chunk.base + load.acc)
+    chunk = load.chunk._replace(base=load.chunk.base + load.acc)
     rows = view.rows(chunk.rows.first, chunk.rows.real, chunk.step)
     merged = merged_load(chunk, view, 0, load.blocks)
     pieces = (

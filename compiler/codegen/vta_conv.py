@@ -1,7 +1,6 @@
 """A step of a convolution in the plain VTA profile: reset, products, ALU operations."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from vitral.compiler.codegen.acc_loads import AccLoad, LoadBias, LoadTile
 from vitral.compiler.codegen.calls import Call, Loop
@@ -33,7 +32,7 @@ def vta_conv_calls(step: Step, plan: LayerPlan, config: CoreConfig) -> list[Call
         calls += behind.early_loads()
     if step.first:
         calls.append(reset_call(step.summed))
-    calls += gemm_calls(replace(step, first=False), geometry, config.layout.uop_depth)
+    calls += gemm_calls(step._replace(first=False), geometry, config.layout.uop_depth)
     if step.store_blocks:
         calls += behind.calls()
     return calls

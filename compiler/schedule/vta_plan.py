@@ -102,7 +102,7 @@ def _plan(number: int, tiled: Tiled, place: Placement, regions: Mapping[str, Reg
     )
     steps = tiled.steps(number, place)
     if isinstance(tiled.layer, VtaPool):  # its LOADs are in the compute queue, beside the ALU
-        steps = tuple(replace(step, load_input=False, load_weight=False) for step in steps)
+        steps = tuple(step._replace(load_input=False, load_weight=False) for step in steps)
     return LayerPlan(
         tiled.layer,
         tiled.geometry,
