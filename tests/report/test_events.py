@@ -193,3 +193,21 @@ def test_gtkwave_file_names_signals_that_the_core_has(tmp_path: Path) -> None:
         assert body, module
         port = rf"^  (input|output) {re.escape(width) + ' ' if width else ''}{name};"
         assert re.search(port, body[0], re.MULTILINE), f"{module} {name}{width}"
+
+
+def test_host_kernels_and_copies(run: ReportRun) -> None:
+    trace = trace_events(run.module, run.outcomes, run.profile)
+    host = [e for e in trace["traceEvents"] if e["pid"] == 2 and e["ph"] == "X"]
+    kernels = [e["name"] for e in host if e["tid"] == 1]
+    copies = [(e["name"], e["args"]["device"], e["args"]["bytes"]) for e in host if e["tid"] == 2]
+    assert kernels == ["qnn_quantize", "patches", "reshape", "qnn_dequantize"]
+    assert [(name, way) for name, way, _ in copies] == [
+        ("device_copy", "cpu -> tsim"),
+        ("device_copy", "tsim -> cpu"),
+    ]
+    sizes = {t.name: np.prod(t.shape) for s in run.module.segments for t in (*s.inputs, *s.outputs)}
+    assert all(nbytes >= min(sizes.values()) for _, _, nbytes in copies)
+    assert all(a["ts"] + a["dur"] <= b["ts"] + 1e-6 for a, b in pairwise(host))
+    layers = slices([e for e in trace["traceEvents"] if e["pid"] == 1])["layer"]
+    assert {e["args"]["kernel"] for e in layers} >= {"nn_conv2d", "nn_max_pool2d", "add"}
+    assert sum(e["args"]["cycles"] for e in layers) == sum(o.cycles or 0 for o in run.outcomes)

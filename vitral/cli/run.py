@@ -72,7 +72,7 @@ def _run(args: argparse.Namespace) -> int:
         names = [info.name for info in session.get_outputs()]
         profile = session.profile()
         if args.timeline:
-            write_compact_json(trace_events(module, session.outcomes()), args.timeline)
+            write_compact_json(trace_events(module, session.outcomes(), profile), args.timeline)
     if args.trace:
         write_gtkwave(Path(args.trace), config)
     outputs = dict(zip(names, results, strict=True))
@@ -161,8 +161,8 @@ def profile_table(profile: Sequence[LayerProfile]) -> None:
     rows: list[list[object]] = [
         [
             entry.name,
-            entry.op,
-            entry.device,
+            entry.kernel or entry.op,
+            entry.direction or entry.device,
             entry.macs,
             entry.cycles,
             entry.roofline_cycles,
@@ -171,5 +171,5 @@ def profile_table(profile: Sequence[LayerProfile]) -> None:
         ]
         for entry in profile
     ]
-    header = ("layer", "op", "device", "MACs", "cycles", "roofline", "utilisation", "bytes")
+    header = ("layer", "kernel", "device", "MACs", "cycles", "roofline", "utilisation", "bytes")
     print_table(header, rows)

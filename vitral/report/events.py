@@ -1,7 +1,8 @@
 """A run as trace events, the JSON form that Perfetto and chrome://tracing open.
 
 One microsecond of the trace is one clock cycle. Programs follow each other without the time that
-the host takes between them.
+the host takes between them. What the host did is a process of its own, with its own clock: kernels
+on the CPU and tensors moved, one after the other, in real microseconds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,12 +15,15 @@ from vitral.program import Outcome, Span, Timeline, WaitReason
 from vitral.program.timeline import TRAFFIC_CYCLES
 from vitral.report.programs import instruction_texts, layer_of, layer_spans
 from vitral.runtime.module import Module, Segment
+from vitral.runtime.profile import LayerProfile
 
 __all__ = ["trace_events"]
 
 Event = dict[str, Any]
 PROCESS = 1
 PROGRAMS, LAYERS = 1, 2
+HOST = 2
+KERNELS, COPIES = 1, 2
 LANES = {Stage.LOAD: 10, Stage.COMPUTE: 20, Stage.STORE: 30}
 """Thread of a stage's first lane; instructions that overlap lie in further ones."""
 SHORT_WAIT = 8
@@ -37,8 +41,10 @@ class _Slice:
     waits: tuple[Span, ...]
 
 
-def trace_events(module: Module, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The runs of a module's programs, in order, as one trace.
+def trace_events(
+    module: Module, outcomes: Sequence[Outcome], profile: Sequence[LayerProfile] = ()
+) -> dict[str, Any]:
+    """The runs of a module's programs, in order, as one trace; `profile` adds the host's side.
 
     Raises
     ------
@@ -53,6 +59,7 @@ def trace_events(module: Module, outcomes: Sequence[Outcome]) -> dict[str, Any]:
             raise DeviceError(f"{segment.name}: its run has no timeline; ask tsim for one")
         events += _program(segment, module, outcome, timeline, offset)
         offset += timeline.cycles
+    events += _host(profile)
     return {
         "traceEvents": events,
         "displayTimeUnit": "ns",
@@ -64,6 +71,29 @@ def _names(module: Module) -> Iterator[Event]:
     yield _meta("process_name", PROCESS, {"name": f"vitral core {module.config.digest[:12]}"})
     yield _thread(PROGRAMS, "program")
     yield _thread(LAYERS, "layer")
+
+
+def _host(profile: Sequence[LayerProfile]) -> Iterator[Event]:
+    """What the host did, and behind each other what it waited for."""
+    if not profile:
+        return
+    for name, thread, text in (
+        ("process_name", KERNELS, "host (1 us is 1 us)"),
+        ("thread_name", KERNELS, "kernels"),
+        ("thread_name", COPIES, "copies"),
+    ):
+        yield {**_meta(name, thread, {"name": text}), "pid": HOST}
+    clock = 0.0
+    for entry in profile:
+        duration = entry.seconds * 1e6
+        if entry.device == "cpu":
+            values: Event = {"node": entry.name, "device": entry.direction or entry.device}
+            if entry.direction:
+                values["bytes"] = entry.read_bytes + entry.write_bytes
+            thread = COPIES if entry.direction else KERNELS
+            event = _slice(entry.kernel or entry.op, thread, round(clock), 0, values)
+            yield {**event, "pid": HOST, "ts": clock, "dur": duration}
+        clock += duration
 
 
 def _meta(name: str, thread: int, values: Event) -> Event:
@@ -78,8 +108,10 @@ def _program(
     segment: Segment, module: Module, outcome: Outcome, timeline: Timeline, offset: int
 ) -> Iterator[Event]:
     yield _slice(segment.name, PROGRAMS, offset, timeline.cycles, {})
+    kernels = {layer.name: layer.kernel for layer in segment.layers}
     for span in layer_spans(segment, module, outcome):
-        yield _slice(span.name, LAYERS, offset + span.start, span.end - span.start, {})
+        kernel = {"kernel": kernels.get(span.name, ""), "cycles": span.end - span.start}
+        yield _slice(span.name, LAYERS, offset + span.start, span.end - span.start, kernel)
     texts = instruction_texts(segment, module)
     for stage, thread in LANES.items():
         lanes = set()
