@@ -24,7 +24,8 @@ Shape = tuple[int, int, int, int]
 class Chain:
     """A convolution of the int8 value `source`, seen as (N, C, H, W), and what follows it.
 
-    `weight` is int8 (O, C / group, KH, KW), `values` what its sums can be.
+    `weight` is int8 (O, C / group, KH, KW), `values` what its sums can be; `computes` names the
+    operators in their order.
     """
 
     name: str
@@ -38,9 +39,14 @@ class Chain:
     pads: Shape = (0, 0, 0, 0)
     dilations: tuple[int, int] = (1, 1)
     operations: tuple[Operation, ...] = ()
+    computes: tuple[str, ...] = ()
 
-    def then(self, *operations: Operation) -> "Chain":
-        return replace(self, operations=(*self.operations, *operations))
+    def then(self, op: Call, operation: Operation) -> "Chain":
+        return replace(
+            self,
+            operations=(*self.operations, operation),
+            computes=(*self.computes, op.op),
+        )
 
 
 class Chains:
@@ -72,7 +78,7 @@ class Chains:
                 return self._add(op)
             case "nn.relu" | "clip":
                 chain = self._chain(op.inputs[0])
-                return None if chain is None else chain.then(_clamp(op))
+                return None if chain is None else chain.then(op, _clamp(op))
             case "right_shift" | "left_shift":
                 return self._shift(op)
             case _:
@@ -96,6 +102,7 @@ class Chains:
             values=(-128, 127),
             macs=0,
             group=shape[1],
+            computes=(cast.op,),
         )
 
     def _is_constant(self, name: str) -> bool:
@@ -121,6 +128,7 @@ class Chains:
             weight=weight,
             values=_sums(weight),
             macs=results * int(np.prod(weight.shape[1:])),
+            computes=(op.op,),
             group=attrs["groups"],
             strides=two(attrs["strides"], ""),
             pads=four_pads(attrs["padding"]),
@@ -142,6 +150,7 @@ class Chains:
             weight=weight.reshape(len(weight), *shape[1:]),
             values=_sums(weight),
             macs=shape[0] * weight.size,
+            computes=(op.op,),
         )
 
     def _unflattened(self, name: str) -> str:
@@ -162,7 +171,7 @@ class Chains:
             summand = self._summand(other, op)
             chain = None if summand is None else self._chain(value)
             if chain is not None and summand is not None:
-                return chain.then(summand)
+                return chain.then(op, summand)
         return None
 
     def _summand(self, name: str, op: Call) -> Operation | None:
@@ -188,7 +197,8 @@ class Chains:
         chain = self._chain(op.inputs[0])
         if chain is None or amount is None or amount.ndim or not 0 <= int(amount) <= 31:
             return None
-        return chain.then(Shift(int(amount) if op.op == "right_shift" else -int(amount)))
+        right = int(amount) if op.op == "right_shift" else -int(amount)
+        return chain.then(op, Shift(right))
 
 
 def _clamp(op: Call) -> Clamp:

@@ -182,7 +182,7 @@ def test_sums_that_int32_does_not_hold_are_refused() -> None:
     size = 140_000
     build = GraphBuilder({"data": TensorType((1, size), "float32")})
     graph = build.graph(build.call("nn.dense", "data", np.ones((1, size), np.float32), name="wide"))
-    with pytest.raises(CompileError, match="node 'wide' .*needs sums that int32 holds"):
+    with pytest.raises(CompileError, match=r"node 'wide' .*needs sums that int32 holds"):
         quantize(graph, qconfig=ALL)
     fewer = QConfig(skip_k_conv=0, nbit_input=7)
     assert "nn.dense" in names(quantize(graph, qconfig=fewer))
