@@ -122,10 +122,11 @@ def check_a_network_on_the_rtl() -> None:
     data = np.load(FOLDER / "network.npz")
     attach(RtlLogic(module.config), seed=6)
     with vitral.Session(module, "pynq", bitstream=overlay(), timeout=60) as session:
-        for image, logits in zip(data["images"], data["logits"], strict=True):
-            (found,) = session.run(None, {"image": image})
-            assert (found == logits).all()
-        assert [o.cycles for o in session.outcomes()] == data["cycles"].tolist()
+        logits = [session.run(None, {"image": image})[0] for image in data["images"]]
+        cycles = [outcome.cycles for outcome in session.outcomes()]
+    np.savez(FOLDER / "pynq.npz", logits=logits, cycles=cycles)
+    assert (np.array(logits) == data["logits"]).all()
+    assert cycles == data["cycles"].tolist()
 
 
 def check_the_notebook() -> None:

@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from board_programs import CONFIG, check_doubles, write_manifest
-from digits import INT8_MODEL, load_images, model_input
 from hand_made import double_module
 
-import vitral
 from vitral.errors import DeviceError
 from vitral.runtime.boards.cyclone import BRIDGE_RESETS, PORT_RESETS
 from vitral.runtime.boards.udmabuf import Udmabuf
@@ -21,7 +19,6 @@ from vitral.runtime.session import Session
 from vitral.sim.board import FunctionalLogic, Logic
 from vitral.sim.board.board import DRAM_BASE
 from vitral.sim.board.linux import BUFFER, REGISTERS, SimulatedLinux
-from vitral.sim.board.rtl import RtlLogic
 
 pytestmark = [pytest.mark.board, pytest.mark.xdist_group("tsim")]
 RESERVED = f"{DRAM_BASE:#x}:{1 << 20:#x}"
@@ -50,20 +47,6 @@ def test_registers_and_memory_by_every_way(tmp_path: Path, registers: str, memor
             if memory == RESERVED:
                 system.region.close()  # the same memory by another way: nobody else caches it
             check_doubles(opened)
-
-
-def test_a_network_on_the_rtl(tmp_path: Path) -> None:
-    module = vitral.compile(INT8_MODEL)
-    feeds = [{"image": model_input(pixels)} for pixels in load_images("demo").pixels[:2]]
-    with vitral.Session(module, "tsim") as opened:
-        wanted = [opened.run(None, feed)[0] for feed in feeds]
-        cycles = [outcome.cycles for outcome in opened.outcomes()]
-    with linux(tmp_path, RtlLogic(module.config), seed=1) as system:
-        device = De10NanoDevice(module.config, root=system, registers="vitral")
-        with vitral.Session(module, device) as opened:
-            for feed, logits in zip(feeds, wanted, strict=True):
-                np.testing.assert_array_equal(opened.run(None, feed)[0], logits)
-            assert [outcome.cycles for outcome in opened.outcomes()] == cycles
 
 
 @pytest.mark.parametrize("operation", ["for_device", "for_cpu"])
