@@ -14,7 +14,7 @@ from vitral.compiler.passes.simplify_views import simplify_views
 from vitral.compiler.passes.vta_chains import Chain, Chains
 from vitral.compiler.passes.vta_pools import pool_layer
 from vitral.compiler.passes.vta_posts import vta_posts
-from vitral.compiler.schedule.vta_layer import AddTensor, Post, VtaConv
+from vitral.compiler.schedule.vta_layer import AddTensor, Post, VtaConv, VtaLayer
 
 __all__ = ["is_integer", "lower_calls"]
 
@@ -70,10 +70,19 @@ class _Lowering:
         if op.op == "cast":
             return self._chain(op)
         if op.op == "nn.max_pool2d":
-            layer = pool_layer(self._graph, op)
-            self._ops.append(VtaOp(name=op.name, inputs=op.inputs, output=op.output, layer=layer))
+            self._add_layer(pool_layer(self._graph, op), (op.op,))
             return True
         return self._moved(op)
+
+    def _add_layer(self, layer: VtaLayer, computes: tuple[str, ...]) -> None:
+        op = VtaOp(
+            name=layer.name,
+            inputs=layer.sources,
+            output=layer.result,
+            layer=layer,
+            computes=computes,
+        )
+        self._ops.append(op)
 
     def _moved(self, op: Call) -> bool:
         if op.op == "concatenate":
@@ -102,10 +111,10 @@ class _Lowering:
         posts = vta_posts(chain.operations, chain.values, channels)
         if posts is None:
             return False
-        self._append(cast, chain, posts)
+        self._add_chain(cast, chain, posts)
         return True
 
-    def _append(self, cast: Call, chain: Chain, posts: tuple[Post, ...]) -> None:
+    def _add_chain(self, cast: Call, chain: Chain, posts: tuple[Post, ...]) -> None:
         """The layer on images, with views around it where values have no plane."""
         source = self._as_image(chain.source, chain.source_shape)
         out_shape = _image(self._types[cast.output].shape)
@@ -131,7 +140,7 @@ class _Lowering:
             post=posts,
             useful_macs=chain.macs,
         )
-        self._ops.append(VtaOp(name=chain.name, inputs=layer.sources, output=result, layer=layer))
+        self._add_layer(layer, (*chain.computes, cast.op))
         if flat:
             shape = self._types[cast.output].shape
             self._ops.append(

@@ -212,3 +212,9 @@ def test_float_models_have_no_plain_programs(tmp_path: Path) -> None:
         vitral.compile(graph, profile="vtb")
     with pytest.raises(CompileError, match="io must be 'float'"):
         vitral.compile(one_conv(), io="quantized")
+
+
+def test_layers_name_what_they_compute() -> None:
+    module = vitral.compile(one_conv(), profile="vta")
+    (layer,) = module.segments[0].layers
+    assert layer.kernel == "fused_nn_conv2d_nn_relu_add_right_shift_clip_cast"
