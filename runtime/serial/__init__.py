@@ -1,0 +1,1 @@
+"""Boards without a processor, behind a serial line."""
