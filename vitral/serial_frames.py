@@ -61,6 +61,7 @@ class Op(enum.IntEnum):
     WRITE_REGISTER = 2
     READ_MEMORY = 3
     WRITE_MEMORY = 4
+    CLEAR_MEMORY = 5  # zeros, so that they need not cross the line
 
 
 class Reply(enum.IntEnum):

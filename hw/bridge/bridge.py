@@ -162,6 +162,15 @@ class Bridge(wiring.Component):
                             m.d.comb += registers.start.eq(1)
                             m.d.sync += [known.eq(1), last.eq(s.header.tag)]
                             m.next = "REGISTER"
+                    with m.Case(Op.CLEAR_MEMORY):
+                        m.d.sync += s.bits.eq(0)
+                        m.next = "CLEAR"
+        with m.State("CLEAR"):
+            m.d.comb += self.word.write.eq(1)
+            with m.If(self.word.write_ready):
+                m.d.sync += s.next_word()
+                with m.If(s.last_word):
+                    m.next = "ANSWER"
         with m.State("REGISTER"):
             with m.If(registers.done):
                 with m.If(registers.silent):

@@ -86,7 +86,7 @@ class Request:
         no_memory = (first + self.header.count >= self._words) | self.header.address[:3].any()
         return (
             (registers & (no_register | (self.header.count != 0)))
-            | (self._is(Op.READ_MEMORY, Op.WRITE_MEMORY) & no_memory)
+            | (self._is(Op.READ_MEMORY, Op.WRITE_MEMORY, Op.CLEAR_MEMORY) & no_memory)
             | (self.header.op > max(Op))
         )
 

@@ -85,9 +85,11 @@ class SerialLink:
         """Write from a byte address on, a multiple of 8, as is the length."""
         for start in range(0, len(data), BURST_WORDS * MEMORY_WORD):
             part = data[start : start + BURST_WORDS * MEMORY_WORD]
-            self._request(
-                Op.WRITE_MEMORY, address + start, words=len(part) // MEMORY_WORD, payload=part
-            )
+            words = len(part) // MEMORY_WORD
+            if any(part):
+                self._request(Op.WRITE_MEMORY, address + start, words=words, payload=part)
+            else:
+                self._request(Op.CLEAR_MEMORY, address + start, words=words)
 
     def close(self) -> None:
         self._port.close()

@@ -138,6 +138,17 @@ def test_memory_is_written_and_read(first: int, words: int) -> None:
     ) == [reply(1), reply(2, data)]
 
 
+def test_memory_is_cleared() -> None:
+    data = noise(8 * 12, 4)
+    assert talk(
+        [
+            encode_request(Op.WRITE_MEMORY, 1, 64, words=12, payload=data),
+            encode_request(Op.CLEAR_MEMORY, 2, 64 + 16, words=9),
+            encode_request(Op.READ_MEMORY, 3, 64, words=12),
+        ]
+    ) == [reply(1), reply(2), reply(3, data[:16] + bytes(72) + data[-8:])]
+
+
 @pytest.mark.parametrize(
     "request_",
     [
