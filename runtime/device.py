@@ -30,6 +30,7 @@ DEVICES: dict[str, tuple[str, str]] = {
     "null": ("vitral.runtime.devices.null", "NullDevice"),
     "pynq": ("vitral.runtime.devices.pynq", "PynqDevice"),
     "de10-nano": ("vitral.runtime.devices.de10_nano", "De10NanoDevice"),
+    "ulx3s": ("vitral.runtime.devices.ulx3s", "Ulx3sDevice"),
 }
 """Module and class by device name; imported when a device is opened, never before."""
 

@@ -78,7 +78,9 @@ def crc16(data: bytes) -> bytes:
     return crc_hqx(data, 0xFFFF).to_bytes(2, "big")
 
 
-def encode_request(op: Op, tag: int, address: int, *, words: int = 1, payload: bytes = b"") -> bytes:
+def encode_request(
+    op: Op, tag: int, address: int, *, words: int = 1, payload: bytes = b""
+) -> bytes:
     """Bytes of a request.
 
     Raises

@@ -67,9 +67,7 @@ class AxiRam(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Memory(
-            shape=self._data_bits, depth=self._depth, init=[]
-        )
+        m.submodules.memory = memory = Memory(shape=self._data_bits, depth=self._depth, init=[])
         self._read(m, memory.read_port())
         self._write(m, memory.write_port(granularity=8))
         return m

@@ -45,9 +45,7 @@ class _Top(wiring.Component):
         return m
 
 
-def emit_serial(
-    config: CoreConfig, *, memory_bytes: int, bit_cycles: int, idle_cycles: int
-) -> str:
+def emit_serial(config: CoreConfig, *, memory_bytes: int, bit_cycles: int, idle_cycles: int) -> str:
     """Verilog text; top module `vitral_serial` with ports aclk, aresetn, rx, tx and irq.
 
     The parameters are those of `SerialSystem`.
@@ -56,4 +54,6 @@ def emit_serial(
         config, memory_bytes=memory_bytes, bit_cycles=bit_cycles, idle_cycles=idle_cycles
     )
     text = verilog.convert(_Top(system), name=SERIAL_TOP, emit_src=False, strip_internal_attrs=True)
-    return re.sub(r"^  initial begin\n(?:    \S+\[\d+\] = \d+'[a-z]\d+;\n)+  end\n", "", text, flags=re.M)
+    return re.sub(
+        r"^  initial begin\n(?:    \S+\[\d+\] = \d+'[a-z]\d+;\n)+  end\n", "", text, flags=re.M
+    )

@@ -1,5 +1,6 @@
 """Serial ports: what the link needs of one, and pyserial's."""
 
+from contextlib import suppress
 from typing import Protocol
 
 from vitral.errors import DeviceError
@@ -52,8 +53,6 @@ def open_port(name: str, baud: int = BAUD) -> SerialPort:
         ) from None
     low_latency = getattr(port, "set_low_latency_mode", None)
     if low_latency is not None:
-        try:
+        with suppress(OSError, ValueError, NotImplementedError, AttributeError):
             low_latency(True)  # FTDI chips else keep a short reply back for 16 ms
-        except (OSError, ValueError, NotImplementedError, AttributeError):
-            pass
     return port

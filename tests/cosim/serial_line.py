@@ -1,4 +1,4 @@
-"""cocotb: a network on a core behind a serial line, driven through its pins by the host's driver."""
+"""cocotb: a network on a core, by the host's driver through the pins of the serial line."""
 
 import os
 from itertools import groupby
@@ -106,7 +106,8 @@ async def a_network_runs(dut: Any) -> None:
 
     found = await bridge(run)()
     np.testing.assert_array_equal(np.stack(found), wanted)
-    assert port.counts["sent"] > 1500 and port.counts["heard"] > 700, port.counts
+    assert port.counts["sent"] > 1500, port.counts
+    assert port.counts["heard"] > 700, port.counts
 
 
 @cocotb.test()
@@ -116,7 +117,9 @@ async def what_does_not_fit_is_refused(dut: Any) -> None:
 
     def run() -> None:
         device = Ulx3sDevice(module.config, port=port)
-        with pytest.raises(DeviceError, match=r"ulx3s: the module needs 1048576 bytes .* has 65536"):
+        with pytest.raises(
+            DeviceError, match=r"ulx3s: the module needs 1048576 bytes .* has 65536"
+        ):
             device.allocate(1 << 20)
         device.close()
 

@@ -11,7 +11,7 @@ from cosim.runner import run_cocotb
 import vitral
 from vitral.hw.bridge.verilog import SERIAL_TOP, emit_serial
 
-pytestmark = pytest.mark.xdist_group("cosim")
+pytestmark = [pytest.mark.xdist_group("cosim"), pytest.mark.slow]  # builds a core of its own
 
 CONFIG = small_configs()["block4"]
 MEMORY_BYTES = 64 << 10

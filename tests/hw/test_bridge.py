@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
@@ -14,7 +13,16 @@ from vitral.hw.bridge.bridge import Bridge
 from vitral.hw.bridge.ram import AxiRam
 from vitral.hw.bus.registers import RegisterFile
 from vitral.registers import MAGIC, register
-from vitral.serial_frames import HELLO_MAGIC, REPLY_SYNC, Op, Reply, crc16, encode_request
+from vitral.serial_frames import (
+    BURST_WORDS,
+    HEADER_BYTES,
+    HELLO_MAGIC,
+    REPLY_SYNC,
+    Op,
+    Reply,
+    crc16,
+    encode_request,
+)
 
 MEMORY = 4096
 IDLE = 64
@@ -66,7 +74,7 @@ def talk(requests: Sequence[bytes | str], *, dead: bool = False) -> list[bytes]:
     async def listen(ctx: Any) -> bytes:
         """Bytes until none comes for a while; every third cycle takes one."""
         answer, quiet, cycle = bytearray(), 0, 0
-        while quiet < 48:
+        while quiet < 40:
             ctx.set(bridge.tx.ready, cycle % 3 == 0)
             _, _, valid, ready, byte = await ctx.tick().sample(
                 bridge.tx.valid, bridge.tx.ready, bridge.tx.payload
@@ -127,15 +135,15 @@ def test_a_register_write_sent_again_is_done_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(("first", "words"), [(0, 1), (8, 3), (MEMORY - 8 * 7, 7), (2048, 256)])
-def test_memory_is_written_and_read(first: int, words: int) -> None:
-    data = noise(8 * words, words)
-    assert talk(
-        [
-            encode_request(Op.WRITE_MEMORY, 1, first, words=words, payload=data),
-            encode_request(Op.READ_MEMORY, 2, first, words=words),
-        ]
-    ) == [reply(1), reply(2, data)]
+def test_memory_is_written_and_read() -> None:
+    places = [(0, 1), (8, 3), (MEMORY - 8 * 7, 7), (2048, BURST_WORDS // 4)]
+    requests, wanted = [], []
+    for first, words in places:
+        data = noise(8 * words, words)
+        requests.append(encode_request(Op.WRITE_MEMORY, 1, first, words=words, payload=data))
+        requests.append(encode_request(Op.READ_MEMORY, 2, first, words=words))
+        wanted += [reply(1), reply(2, data)]
+    assert talk(requests) == wanted
 
 
 def test_memory_is_cleared() -> None:
@@ -149,9 +157,8 @@ def test_memory_is_cleared() -> None:
     ) == [reply(1), reply(2), reply(3, data[:16] + bytes(72) + data[-8:])]
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
+def test_what_is_not_there_is_refused() -> None:
+    requests = [
         encode_request(Op.READ_REGISTER, 3, 0x1000),
         encode_request(Op.READ_REGISTER, 3, 0x002),
         encode_request(Op.READ_REGISTER, 3, 0x000, words=2),
@@ -160,12 +167,14 @@ def test_memory_is_cleared() -> None:
         encode_request(Op.READ_MEMORY, 3, MEMORY - 8, words=2),
         encode_request(Op.READ_MEMORY, 3, 0xFFFF_FFF8, words=2),
         encode_request(Op.READ_MEMORY, 3, 4),
+        encode_request(Op.CLEAR_MEMORY, 3, MEMORY - 8, words=2),
         encode_request(Op.WRITE_MEMORY, 3, MEMORY - 8, words=2, payload=bytes(16)),
         encode_request(99, 3, 0),  # type: ignore[arg-type]
-    ],
-)
-def test_what_is_not_there_is_refused(request_: bytes) -> None:
-    assert talk([request_, HELLO]) == [reply(3, status=Reply.REFUSED), HELLO_REPLY]
+    ]
+    assert talk([*requests, HELLO]) == [
+        *(len(requests) * [reply(3, status=Reply.REFUSED)]),
+        HELLO_REPLY,
+    ]
 
 
 def test_a_refused_write_writes_nothing() -> None:
@@ -176,31 +185,32 @@ def test_a_refused_write_writes_nothing() -> None:
     assert talk([write, beyond, read])[-1] == reply(3, data)
 
 
-@pytest.mark.parametrize("place", range(10))
-def test_a_damaged_header_is_not_answered(place: int) -> None:
-    request = bytearray(encode_request(Op.WRITE_REGISTER, 4, INSN_COUNT, payload=word(77)))
-    request[place] ^= 1 << (place % 8)
-    read = encode_request(Op.READ_REGISTER, 5, INSN_COUNT)
-    assert talk([bytes(request), PAUSE, read]) == [b"", reply(5, word(0))]
+WRITE = encode_request(Op.WRITE_REGISTER, 4, INSN_COUNT, payload=word(77))
+READ = encode_request(Op.READ_REGISTER, 5, INSN_COUNT)
+"""Shows what WRITE did."""
 
 
-@pytest.mark.parametrize("place", [10, 13, 14, 15])
-def test_a_damaged_payload_is_said_and_not_written(place: int) -> None:
-    request = bytearray(encode_request(Op.WRITE_REGISTER, 4, INSN_COUNT, payload=word(77)))
-    request[place] ^= 0x10
-    read = encode_request(Op.READ_REGISTER, 5, INSN_COUNT)
-    good = encode_request(Op.WRITE_REGISTER, 4, INSN_COUNT, payload=word(77))
-    assert talk([bytes(request), read, good, read]) == [
-        *(reply(4, status=Reply.DAMAGED), reply(5, word(0))),
-        *(reply(4), reply(5, word(77))),
-    ]
+def damaged(place: int) -> bytes:
+    return bytes(byte ^ (1 << place % 8) * (at == place) for at, byte in enumerate(WRITE))
 
 
-@pytest.mark.parametrize("kept", range(1, 16))
-def test_a_request_that_stops_is_forgotten(kept: int) -> None:
-    request = encode_request(Op.WRITE_REGISTER, 4, INSN_COUNT, payload=word(77))
-    read = encode_request(Op.READ_REGISTER, 5, INSN_COUNT)
-    assert talk([request[:kept], PAUSE, read]) == [b"", reply(5, word(0))]
+def test_a_damaged_header_is_not_answered() -> None:
+    places = range(HEADER_BYTES)
+    requests = [part for place in places for part in (damaged(place), PAUSE, READ)]
+    assert talk(requests) == len(places) * [b"", reply(5, word(0))]
+
+
+def test_a_damaged_payload_is_said_and_not_written() -> None:
+    places = range(HEADER_BYTES, len(WRITE))
+    requests = [part for place in places for part in (damaged(place), READ)]
+    said = [reply(4, status=Reply.DAMAGED), reply(5, word(0))]
+    assert talk([*requests, WRITE, READ]) == len(places) * said + [reply(4), reply(5, word(77))]
+
+
+def test_a_request_that_stops_is_forgotten() -> None:
+    lengths = range(1, len(WRITE))
+    requests = [part for kept in lengths for part in (WRITE[:kept], PAUSE, READ)]
+    assert talk(requests) == len(lengths) * [b"", reply(5, word(0))]
 
 
 def test_noise_before_a_request_is_skipped() -> None:

@@ -1,7 +1,8 @@
 """Radiona ULX3S: ECP5 without a processor; a smaller core with on-chip memory behind its port.
 
 The LFE5U-85F has 208 block RAMs of 18 Kbit and 156 multipliers; the core takes 64 products per
-cycle and about 160 KiB, and leaves room for 64 KiB of program and data.
+cycle and about 160 KiB, and leaves room for 64 KiB of program and data. Two lanes of the
+requantiser save multipliers and keep paths short.
 """
 
 from vitral.targets.target import MemoryPort, Target
@@ -13,6 +14,7 @@ ULX3S_85F = Target(
     meaning="on-chip memory, loaded by a bridge; smaller core",
     board="Radiona ULX3S 85F",
     part="LFE5U-85F-6BG381C",
+    device="ulx3s",
     clock_mhz=50,
     port=MemoryPort(
         name="on-chip RAM",
@@ -29,5 +31,6 @@ ULX3S_85F = Target(
         "acc_buffer": 64 << 10,
         "param_depth": 32,
         "queue_depth": 64,
+        "requant_lanes": 2,
     },
 )
