@@ -1,6 +1,7 @@
 """Radiona ULX3S: clock, pins, and the core with its memory behind the USB serial port."""
 
 from amaranth import ClockDomain, ClockSignal, Const, Elaboratable, Instance, Module, Signal
+from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 
 from vitral.config import CoreConfig
@@ -40,16 +41,20 @@ class Ulx3sTop(Elaboratable):
         m = Module()
         m.submodules.system = system = self._system
         locked = self._clock(m, platform)
-        uart = platform.request("uart", 0)
-        m.d.comb += [system.rx.eq(uart.rx.i), uart.tx.o.eq(system.tx)]
+        uart = platform.request("uart", 0, dir="-")
+        m.submodules.rx = rx = io.Buffer("i", uart.rx)
+        m.submodules.tx = tx = io.Buffer("o", uart.tx)
+        m.d.comb += [system.rx.eq(rx.i), tx.o.eq(system.tx)]
         for number, shown in enumerate((locked, ~system.rx, ~system.tx, system.irq)):
-            m.d.comb += platform.request("led", number).o.eq(shown)
+            led = io.Buffer("o", platform.request("led", number, dir="-"))
+            m.submodules[f"led_{number}"] = led
+            m.d.comb += led.o.eq(shown)
         return m
 
     def _clock(self, m: Module, platform) -> Signal:
         """Domain sync from the PLL; whether it is locked."""
-        oscillator = platform.request("clk25", 0).i
-        button = platform.request("button_fire", 0).i
+        m.submodules.oscillator = oscillator = io.Buffer("i", platform.request("clk25", 0, dir="-"))
+        m.submodules.button = button = io.Buffer("i", platform.request("button_fire", 0, dir="-"))
         locked = Signal()
         divisor = VCO_MHZ[1] // self._clock_mhz
         m.domains.sync = ClockDomain()
@@ -64,12 +69,12 @@ class Ulx3sTop(Elaboratable):
             p_CLKOP_FPHASE=0,
             p_CLKOP_ENABLE="ENABLED",
             p_FEEDBK_PATH="CLKOP",
-            i_CLKI=oscillator,
+            i_CLKI=oscillator.i,
             i_CLKFB=ClockSignal(),
             i_RST=Const(0),
             i_STDBY=Const(0),
             o_CLKOP=ClockSignal(),
             o_LOCK=locked,
         )
-        m.submodules.reset = ResetSynchronizer(~locked | button, domain="sync")
+        m.submodules.reset = ResetSynchronizer(~locked | button.i, domain="sync")
         return locked

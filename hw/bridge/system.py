@@ -41,7 +41,7 @@ class SerialSystem(wiring.Component):
         self._memory_bytes = memory_bytes
         self._bit_cycles = bit_cycles
         self._idle_cycles = idle_cycles
-        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "irq": Out(1)})
+        super().__init__({"rx": In(1), "tx": Out(1), "irq": Out(1)})
 
     def elaborate(self, platform):
         m = Module()

@@ -22,7 +22,7 @@ class UartReceiver(wiring.Component):
         if bit_cycles < 4:
             raise ValueError(f"bit_cycles must be 4 or more, got {bit_cycles}")
         self._bit_cycles = bit_cycles
-        super().__init__({"rx": In(1, init=1), "data": Out(DATA_BITS), "valid": Out(1)})
+        super().__init__({"rx": In(1), "data": Out(DATA_BITS), "valid": Out(1)})
 
     def elaborate(self, platform):
         m = Module()
@@ -67,7 +67,8 @@ class UartTransmitter(wiring.Component):
         if bit_cycles < 1:
             raise ValueError(f"bit_cycles must be 1 or more, got {bit_cycles}")
         self._bit_cycles = bit_cycles
-        super().__init__({"i": In(stream.Signature(DATA_BITS)), "tx": Out(1, init=1)})
+        line = Out(1, init=1)  # pyright: ignore[reportCallIssue]  # missing in the stubs
+        super().__init__({"i": In(stream.Signature(DATA_BITS)), "tx": line})
 
     def elaborate(self, platform):
         m = Module()

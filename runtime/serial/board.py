@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.errors import DeviceError
-from vitral.runtime.boards.interfaces import Interrupt, SharedMemory
+from vitral.runtime.boards.interfaces import Interrupt, RegisterWindow, SharedMemory
 from vitral.runtime.serial.link import SerialLink
 from vitral.serial_frames import MEMORY_WORD
 
@@ -65,7 +65,7 @@ class SerialBoard:
     def __init__(self, link: SerialLink) -> None:
         self.name = link.name
         self._link = link
-        self.registers = LinkedRegisters(link)
+        self.registers: RegisterWindow = LinkedRegisters(link)
         self.interrupt: Interrupt | None = None
 
     def allocate(self, nbytes: int) -> SharedMemory:
