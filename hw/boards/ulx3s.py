@@ -41,20 +41,28 @@ class Ulx3sTop(Elaboratable):
         m = Module()
         m.submodules.system = system = self._system
         locked = self._clock(m, platform)
-        uart = platform.request("uart", 0, dir="-")
-        m.submodules.rx = rx = io.Buffer("i", uart.rx)
-        m.submodules.tx = tx = io.Buffer("o", uart.tx)
+        uart = self._pins(platform, "uart")
+        m.submodules.rx = rx = io.Buffer(io.Direction.Input, uart.rx)
+        m.submodules.tx = tx = io.Buffer(io.Direction.Output, uart.tx)
         m.d.comb += [system.rx.eq(rx.i), tx.o.eq(system.tx)]
         for number, shown in enumerate((locked, ~system.rx, ~system.tx, system.irq)):
-            led = io.Buffer("o", platform.request("led", number, dir="-"))
+            led = io.Buffer(io.Direction.Output, self._pins(platform, "led", number))
             m.submodules[f"led_{number}"] = led
             m.d.comb += led.o.eq(shown)
         return m
 
+    @staticmethod
+    def _pins(platform, name: str, number: int = 0):
+        return platform.request(name, number, dir="-")  # the buffers are ours
+
     def _clock(self, m: Module, platform) -> Signal:
         """Domain sync from the PLL; whether it is locked."""
-        m.submodules.oscillator = oscillator = io.Buffer("i", platform.request("clk25", 0, dir="-"))
-        m.submodules.button = button = io.Buffer("i", platform.request("button_fire", 0, dir="-"))
+        m.submodules.oscillator = oscillator = io.Buffer(
+            io.Direction.Input, self._pins(platform, "clk25")
+        )
+        m.submodules.button = button = io.Buffer(
+            io.Direction.Input, self._pins(platform, "button_fire")
+        )
         locked = Signal()
         divisor = VCO_MHZ[1] // self._clock_mhz
         m.domains.sync = ClockDomain()
