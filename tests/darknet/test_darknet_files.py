@@ -60,7 +60,7 @@ def test_options_that_are_no_numbers(reader: str) -> None:
 
 
 def test_values_in_order() -> None:
-    first, second = np.arange(3, dtype=np.float32), np.ones((2, 2), np.float32) / 3
+    first, second = np.arange(3, dtype=np.float32), np.full((2, 2), 1 / 3, np.float32)
     data = write_weights([first, second])
     assert data[:20] == struct.pack("<3iq", 0, 2, 0, 0)
     reader = WeightReader(data)
