@@ -1,10 +1,13 @@
 """The text form: golden files, round trips, and errors with their place."""
 
+import random
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from call_graphs import global_scale
+from cases import build_qdq, small_convs
 
 from vitral.compiler.ir import Graph, GraphBuilder, TensorType, evaluate, parse_text, to_text
 from vitral.compiler.pipeline import import_model, lower
@@ -176,3 +179,50 @@ def test_errors_name_line_and_column(text: str, said: str) -> None:
         parse_text(text, "m.ir")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+RECORD = "  %0 = quantize(%x, quant={})\n  %0\n}}"
+MAP = 'Quant(dtype="int8", scale={}, zero_point=[0])'
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        ("3", "m.ir:2:8: quantize: needs another kind of value as quant"),
+        (MAP.format("[1]").replace("[0]", "[0.5]"), "Quant: needs another kind of value as zero_"),
+        (MAP.format("meta[relay.Constant][0]"), "needs an entry of relay.Constant in the metadata"),
+        (MAP.format("None"), "m.ir:2:27: Quant: needs another kind of value as scale"),
+    ],
+)
+def test_fields_of_records_are_checked(shown: str, said: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        parse_text(HEAD + RECORD.format(shown), "m.ir")
+    assert said in str(caught.value)
+    parse_text(HEAD + RECORD.format(MAP.format("[0.5]")), "m.ir")
+
+
+def outcome(text: str) -> str:
+    """What is said about a text; nothing when it is one, and then it prints as it was read."""
+    try:
+        graph = parse_text(text, "m.ir")
+    except CompileError as error:
+        return str(error)
+    assert to_text(parse_text(to_text(graph))) == to_text(graph)
+    return ""
+
+
+def test_broken_texts_parse_or_are_refused_in_one_line() -> None:
+    """Words left out, doubled and replaced by others, in function and metadata."""
+    case = next(c for c in small_convs() if c.name == "CLIP6-B")
+    texts = [to_text(global_scale(), types=True), to_text(lower(import_model(build_qdq(case))))]
+    refused = 0
+    for seed in range(300):
+        rng = random.Random(seed)
+        text = texts[seed % 2]
+        words = list(re.finditer(r"[\w.]+|[^\w\s]", text))
+        gone, other = rng.choice(words), rng.choice(words).group()
+        new = rng.choice(["", other, gone.group() * 2, "-1", "None", "1e99", '"', "[", "(", "meta"])
+        said = outcome(text[: gone.start()] + new + text[gone.end() :])
+        assert not said or (said.startswith("m.ir:") and "\n" not in said), f"seed {seed}: {said}"
+        refused += bool(said)
+    assert refused > 200

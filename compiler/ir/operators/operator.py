@@ -12,6 +12,7 @@ from vitral.compiler.ir.types import TensorType
 __all__ = [
     "FLOATS",
     "INTEGERS",
+    "LARGEST",
     "REQUIRED",
     "Arrays",
     "Attribute",
@@ -29,6 +30,8 @@ Arrays = Sequence[npt.NDArray[Any]]
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float16", "float32", "float64")
+LARGEST = (1 << 31) - 1
+"""Elements of a value."""
 REQUIRED: Any = object()
 """Default of an attribute that has none."""
 
@@ -168,4 +171,6 @@ class Operator:
             least, most = self.arity[0], self.arity[-1]
             wanted = f"{least}" if least == most else f"{least} to {most}"
             raise Misfit(f"needs {wanted} arguments, got {len(args)}")
-        return self.relation(self.complete(given), args)
+        result = self.relation(self.complete(given), args)
+        need(result.size <= LARGEST, f"needs a result of at most {LARGEST} elements, got {result}")
+        return result

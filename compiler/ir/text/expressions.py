@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.ir.ops import Op
+from vitral.compiler.ir.text.kinds import wrong_field
 from vitral.compiler.ir.text.literals import SUFFIXES
 from vitral.compiler.ir.text.metadata import Metadata
 from vitral.compiler.ir.text.records import ENUMS, OPS, RECORDS
 from vitral.compiler.ir.text.tokens import Cursor, Token, unquoted
 from vitral.compiler.ir.types import TensorType
+from vitral.errors import CompileError
 
 __all__ = ["Reader"]
 
@@ -136,6 +138,9 @@ class Reader:
 
     def made(self, kind: type, token: Token, fields: Mapping[str, Any]) -> Any:
         """A record of its fields."""
+        wrong = wrong_field(kind, fields)
+        if wrong is not None:
+            self.cursor.fail(f"{token.text}: needs another kind of value as {wrong}", token)
         try:
             return kind(**fields)
         except TypeError as error:
@@ -161,7 +166,10 @@ class Reader:
 
     def _op(self, entry: Any, where: str) -> Op:
         """A record of an operator inside of another."""
-        inner = Reader(Cursor(entry["text"], f"{self.cursor.source}: {where}"), self._metadata)
+        source = f"{self.cursor.source}: {where}"
+        if not isinstance(entry, dict) or set(entry) != {"name", "inputs", "output", "text"}:
+            raise CompileError(f"{source}: needs name, inputs, output and text, got {entry!r:.60}")
+        inner = Reader(Cursor(str(entry["text"]), source), self._metadata)
         token = inner.cursor.expect_kind("word", "an operator")
         if token.text not in OPS:
             inner.cursor.fail(f"needs a record of the passes, got {token}", token)

@@ -147,6 +147,8 @@ class _Parser:
             self._build.append(op)
         except CompileError as error:
             cursor.fail(str(error), token)
+        except (IndexError, TypeError, ValueError) as error:  # of a record's arrays
+            cursor.fail(f"needs attributes that fit each other: {error}", token)
 
     def _arguments(self, op: Token) -> tuple[list[str], dict[str, Any]]:
         cursor = self._cursor
