@@ -116,6 +116,7 @@ def test_no_tool_is_one_line(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     text = failed(["bitstream", "build", "--target", name, "-o", str(tmp_path / "b")], capsys)
+    assert not (tmp_path / "b").exists(), "found before the work"
     assert f"building {name} needs {product}" in text
     assert "in PATH, $" in text
     assert f"vitral bitstream plan --target {name} -o DIR" in text

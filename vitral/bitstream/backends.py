@@ -29,7 +29,9 @@ BACKENDS: dict[str, str] = {
 class Backend(Protocol):
     """What a module of the table has.
 
-    `TOOL` and `VERSION` are the tool's name and the oldest version that will do.
+    `TOOL` and `VERSION` are the tool's name and the oldest version that will do. A module may also
+    have `check_tool(target)`, which raises BitstreamError when the tool is absent, and is asked
+    before the core is emitted.
     """
 
     TOOL: str

@@ -99,6 +99,9 @@ def _print_plan(plan: Plan, folder: Path) -> None:
 
 
 def _build(args: argparse.Namespace) -> int:
+    check_tool = getattr(backend_of(args.target), "check_tool", None)
+    if check_tool is not None:
+        check_tool(args.target)
     folder = Path(args.output or Path("build", FOLDER, args.target))
     plan, folder = _write_plan(args.target, folder)
     if args.json != "-":

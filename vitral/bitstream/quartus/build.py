@@ -9,7 +9,7 @@ from vitral.bitstream.quartus.project import NAME, VERSION
 from vitral.bitstream.result import manifest_of
 from vitral.bitstream.tool import Tool, run_tool
 
-__all__ = ["build"]
+__all__ = ["build", "check_tool"]
 
 QUARTUS = Tool(
     program="quartus_sh",
@@ -30,6 +30,11 @@ RESOURCES = {
     "dsp": "Total DSP Blocks",
 }
 """Rows of the fitter's summary by our names."""
+
+
+def check_tool(target: str) -> None:
+    """BitstreamError when the tool is absent."""
+    QUARTUS.find(target)
 
 
 def build(plan: Plan, folder: Path) -> Manifest:

@@ -9,7 +9,7 @@ from vitral.bitstream.result import manifest_of
 from vitral.bitstream.tool import Tool, run_tool
 from vitral.bitstream.vivado.project import TOOL, VERSION
 
-__all__ = ["build"]
+__all__ = ["build", "check_tool"]
 
 VIVADO = Tool(
     program=TOOL,
@@ -27,6 +27,11 @@ RESOURCES = {
     "dsp": ("DSPs",),
 }
 """Rows of `report_utilization` by our names: of 7 series, and of UltraScale+ where it differs."""
+
+
+def check_tool(target: str) -> None:
+    """BitstreamError when the tool is absent."""
+    VIVADO.find(target)
 
 
 def build(plan: Plan, folder: Path) -> Manifest:
