@@ -143,7 +143,13 @@ def compile(
         graph = import_model(model, shapes, tflite_rounding, cpu)
         tell(Doing("lowering", 0.03))
         if is_integer(graph):
-            module = _integers(graph, config, tell, io, Profile[profile.upper()])
+            if on_device or fallback_device or place == "auto":
+                raise CompileError(
+                    "a graph of integers is placed as a whole: needs place accelerator or cpu,"
+                    " without on_device and fallback_device"
+                )
+            chosen = None if place == "cpu" else Profile[profile.upper()]
+            module = _integers(graph, config, tell, io, chosen)
         elif profile == "vta":
             raise CompileError(
                 "profile 'vta' needs a graph of integers; make one with"
@@ -196,11 +202,18 @@ def lower(graph: Graph, *, io: Io = "float") -> Graph:
     return graph
 
 
-def _integers(graph: Graph, config: CoreConfig, tell: Tell, io: Io, profile: Profile) -> Module:
-    """The module of a graph of calls on integers; its programs are plain in either profile."""
+def _integers(
+    graph: Graph, config: CoreConfig, tell: Tell, io: Io, profile: Profile | None
+) -> Module:
+    """The module of a graph of calls on integers; its programs are plain in either profile.
+
+    Without a profile all of it runs on the CPU.
+    """
     if io != "float":
         raise CompileError(f"io must be 'float' for a graph of integers, got {io!r}")
     verify(graph)
+    if profile is None:
+        return assemble(graph, config, tell)
     return assemble(graph, config, tell, on_cpu=lower_calls, profile=profile)
 
 

@@ -181,3 +181,25 @@ def test_tables_that_are_none(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(CompileError, match=r"needs a table of cpu_table\.py"):
         CpuTable.load(path)
+
+
+def _integers() -> vitral.ir.Graph:
+    build = vitral.ir.GraphBuilder({"x": vitral.ir.TensorType((1, 3, 6, 5), "int8")})
+    weight = np.arange(-13, 14, dtype=np.int8).reshape(1, 3, 3, 3)
+    sums = build.call("nn.conv2d", "x", weight, out_dtype="int32")
+    moved = build.call("right_shift", build.call("nn.relu", sums), np.int32(4))
+    return build.graph(
+        build.call("cast", build.call("clip", moved, a_min=-127, a_max=127), dtype="int8")
+    )
+
+
+def test_graphs_of_integers_are_placed_as_a_whole() -> None:
+    x = np.random.default_rng(0).integers(-128, 128, (1, 3, 6, 5)).astype(np.int8)
+    (expected,) = vitral.ir.evaluate(_integers(), {"x": x})
+    for place, programs in (("accelerator", 1), ("cpu", 0)):
+        module = vitral.compile(_integers(), place=place)
+        assert len(module.segments) == programs
+        with vitral.Session(module, "fsim") as session:
+            np.testing.assert_array_equal(session.run(None, {"x": x})[0], expected)
+    with pytest.raises(CompileError, match="placed as a whole"):
+        vitral.compile(_integers(), on_device={"nn.relu": "cpu"})
