@@ -8,6 +8,7 @@ import numpy.typing as npt
 import onnx
 
 from vitral.compiler.quantize.config import QuantizeConfig
+from vitral.compiler.quantize.flat_ends import cut_flat_ends
 from vitral.compiler.quantize.float_graph import FloatGraph
 from vitral.compiler.quantize.histogram import Extent, Histogram
 from vitral.compiler.quantize.ranges import Range, around_zero, choose_range
@@ -96,7 +97,8 @@ def measure_ranges(
     """Range of each of the selection's tensors, and the least and largest values seen.
 
     The first run finds extents; methods other than minmax run again for histograms, whose memory
-    does not grow with the samples. Tensors that share a scale get the union of their ranges.
+    does not grow with the samples. Ends beyond which the functions behind a tensor are flat are
+    cut off first. Tensors that share a scale get the union of their ranges.
 
     Raises
     ------
@@ -113,10 +115,11 @@ def measure_ranges(
             if not np.isfinite([extents[name].low, extents[name].high]).all() and values.size:
                 raise QuantizeError(f"tensor {name!r} is not finite on the calibration samples")
     seen = {n: (e.low, e.high) if e.high >= e.low else (0.0, 0.0) for n, e in extents.items()}
+    ends = cut_flat_ends(graph, selection, seen)
     if config.method == "minmax":
-        own = {name: around_zero(*ends, config.activations) for name, ends in seen.items()}
+        own = {name: around_zero(*ends[name], config.activations) for name in names}
     else:
-        histograms = {name: Histogram(*ends) for name, ends in seen.items()}
+        histograms = {name: Histogram(*ends[name]) for name in names}
         leaders = [name for name in names if name not in selection.followers]
         for tensors in run_tensors(session, samples, leaders, _part(step, 1, passes)):
             for name, values in tensors.items():

@@ -38,6 +38,8 @@ class Selection:
         say nothing about its range.
     constants : dict
         Constants that an operator reads as codes, with the node that does.
+    functions : dict
+        Each result of functions of one of `tensors` to that tensor.
     """
 
     nodes: frozenset[str]
@@ -45,6 +47,7 @@ class Selection:
     groups: dict[str, str]
     followers: frozenset[str]
     constants: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)
 
 
 def select(graph: FloatGraph, exclude: Collection[str] = ()) -> Selection:
@@ -65,7 +68,7 @@ def select(graph: FloatGraph, exclude: Collection[str] = ()) -> Selection:
     nodes, sources = _reading_codes(graph, _with_clamps(graph, exclude))
     if not any(as_product(graph, node) for node in graph.nodes if node.name in nodes):
         raise QuantizeError("nothing to quantize: no Conv, Gemm or MatMul with constant weights")
-    tensors = _rounded(graph, nodes, sources)
+    tensors, functions = _rounded(graph, nodes, sources)
     groups, followers = _groups(graph, nodes, tensors)
     return Selection(
         nodes=frozenset(nodes),
@@ -73,6 +76,7 @@ def select(graph: FloatGraph, exclude: Collection[str] = ()) -> Selection:
         groups=groups,
         followers=frozenset(followers),
         constants=_constants(graph, nodes),
+        functions=functions,
     )
 
 
@@ -112,7 +116,10 @@ def _reading_codes(graph: FloatGraph, excluded: Collection[str]) -> tuple[set[st
     }
 
 
-def _rounded(graph: FloatGraph, nodes: set[str], sources: set[str]) -> list[str]:
+def _rounded(
+    graph: FloatGraph, nodes: set[str], sources: set[str]
+) -> tuple[list[str], dict[str, str]]:
+    """Tensors to round, and the results of functions of one of them."""
     readers, outputs = graph.consumers(), set(graph.output_names)
     kept: set[str] = set()
     while True:
@@ -143,7 +150,7 @@ def _rounded(graph: FloatGraph, nodes: set[str], sources: set[str]) -> list[str]
         if made and _clamped_later(graph, maker, readers, outputs, nodes):
             continue
         found.append(name)
-    return found
+    return found, roots
 
 
 def _roots(graph: FloatGraph, nodes: set[str], kept: set[str]) -> dict[str, str]:
