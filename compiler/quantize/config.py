@@ -42,11 +42,11 @@ class QuantizeConfig:
         For a value that is none of these.
     """
 
-    method: Method = "minmax"
+    method: Method = "mse"
     percentile: float = 99.99
     per_channel: bool = True
     activations: Activations = "affine"
-    bias_correction: bool = False
+    bias_correction: bool = True
     equalize: bool = False
     exclude: tuple[str, ...] = ()
     batch: int = 8

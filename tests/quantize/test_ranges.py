@@ -97,6 +97,14 @@ def test_entropy_cuts_a_long_thin_tail() -> None:
     assert low >= 0
 
 
+def test_entropy_of_few_values_keeps_them() -> None:
+    """2,000 values in as many bins: merging them costs what chance does, and cutting more."""
+    values = np.random.default_rng(4).uniform(-8, 8, 2_000)
+    low, high = entropy(histogram(values), "affine")
+    assert high > 7.5
+    assert low < -7.5
+
+
 def test_symmetric_entropy_is_symmetric() -> None:
     values = np.random.default_rng(3).standard_normal(100_000) + 0.5
     low, high = choose_range(

@@ -19,7 +19,7 @@ METHODS = ("minmax", "percentile", "entropy", "mse")
 ACTIVATIONS = ("affine", "symmetric")
 _CALIBRATED = (
     *("calibrate", "method", "percentile", "per_tensor", "activations", "bias_correction"),
-    *("equalize", "batch", "report", "labels", "test", "suggest", "exclude", "shape"),
+    *("equalize", "batch", "report", "labels", "test", "suggest", "exclude"),
 )
 _GLOBAL = (
     *("global_scale", "skip_k_conv", "nbit_input", "nbit_weight"),
@@ -59,7 +59,9 @@ def _add_calibrated(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npz",
         help="samples for each input by name, or an .npy file for one input",
     )
-    group.add_argument("--method", choices=METHODS, help="how ranges are chosen from values")
+    group.add_argument(
+        "--method", choices=METHODS, help="how ranges are chosen from values (default mse)"
+    )
     group.add_argument(
         "--percentile", type=float, metavar="P", help="per cent of values kept on each side"
     )
@@ -69,8 +71,12 @@ def _add_calibrated(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--activations", choices=ACTIVATIONS, help="any zero points (affine), or zero ones"
     )
-    group.add_argument("--bias-correction", action="store_true", default=None)
-    group.add_argument("--no-bias-correction", dest="bias_correction", action="store_false")
+    group.add_argument(
+        "--bias-correction",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="take the mean error of each channel out by its bias (default)",
+    )
     group.add_argument("--equalize", action="store_true", help="even out channels between layers")
     group.add_argument(
         "--batch", type=positive, metavar="N", help="samples at once, if the model leaves it open"
@@ -122,14 +128,14 @@ def _quantize(args: argparse.Namespace) -> int:
 
 
 def _global_scale(args: argparse.Namespace) -> int:
-    import vitral.ir
+    from vitral import ir
     from vitral.compiler.quantize.global_scale import QConfig, quantize
 
     given = {name: getattr(args, name) for name in _GLOBAL}
     qconfig = QConfig(**{name: value for name, value in given.items() if value is not None})
-    graph = quantize(vitral.ir.from_onnx(args.model), None, qconfig)
+    graph = quantize(ir.from_onnx(args.model, dict(args.shape or ())), qconfig=qconfig)
     output = args.output or str(Path(args.model).with_suffix(".ir"))
-    Path(output).write_text(vitral.ir.to_text(graph))
+    ir.save(graph, output)
     print(f"{output}: {len(graph.ops)} operators")
     return 0
 
