@@ -1,8 +1,11 @@
 """Devices by name or pattern, and copies where values cross, in the text form."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from vitral.cli.main import main
 from vitral.compiler.ir import Call, Graph, GraphBuilder, TensorType, evaluate, to_text
 from vitral.compiler.placement import Rules, place_calls
 from vitral.errors import CompileError
@@ -78,3 +81,14 @@ def test_devices_and_patterns_that_are_none() -> None:
         CompileError, match=r"on_device 'nn.dense': fits no operator; there are act"
     ):
         place_calls(_conv_relu(), Rules({"nn.dense": "cpu"}))
+
+
+def test_the_command_shows_copies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.ir"
+    path.write_text(to_text(_conv_relu()))
+    assert main(["show", str(path), "--types", "--on-device", "nn.relu=cpu"]) == 0
+    assert capsys.readouterr().out == GOLDEN
+    assert main(["show", str(path), "--on-device", "nn.dense=cpu"]) != 0
+    assert "fits no operator" in capsys.readouterr().err
+    assert main(["show", str(path), "--on-device", "act=cpu", "--after", "prove"]) != 0
+    assert "leave out --after" in capsys.readouterr().err

@@ -13,6 +13,7 @@ __all__ = [
     "add_device_options",
     "add_json_option",
     "add_memory_options",
+    "add_placement_rules",
     "compile_options",
     "device",
     "memory_model",
@@ -156,18 +157,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         help="where operators run that could run on either (default accelerator); auto: what takes"
         " the least time by the model",
     )
-    group.add_argument(
-        "--on-device",
-        type=device_rule,
-        action="append",
-        metavar="NAME=DEVICE",
-        help="run a node, an operator such as nn.relu, or a pattern of these on accelerator or cpu",
-    )
-    group.add_argument(
-        "--fallback-device",
-        choices=("accelerator", "cpu"),
-        help="where operators run that --on-device does not name",
-    )
+    add_placement_rules(group)
     group.add_argument(
         "--cpu-table",
         metavar="FILE",
@@ -177,6 +167,21 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         "--tflite-rounding",
         choices=("reference", "double", "single", "xnnpack"),
         help="whose bytes a TFLite model gives (default reference)",
+    )
+
+
+def add_placement_rules(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--on-device",
+        type=device_rule,
+        action="append",
+        metavar="NAME=DEVICE",
+        help="run a node, an operator such as nn.relu, or a pattern of these on accelerator or cpu",
+    )
+    parser.add_argument(
+        "--fallback-device",
+        choices=("accelerator", "cpu"),
+        help="where operators run that --on-device does not name",
     )
 
 

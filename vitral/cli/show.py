@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from vitral.cli.options import shape
+from vitral.cli.options import add_placement_rules, shape
 
 __all__ = ["add_parsers"]
 
@@ -30,6 +30,7 @@ def add_parsers(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="NAME=SIZES",
         help="bind symbolic dimensions: an input's whole shape, or a symbol's size",
     )
+    add_placement_rules(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="in place of stdout")
     parser.set_defaults(command=_show)
 
@@ -38,6 +39,7 @@ def _show(args: argparse.Namespace) -> int:
     from vitral.compiler.after import after_pass, calls_of, pass_names
     from vitral.compiler.ir import to_text
     from vitral.compiler.ir.dot import to_dot
+    from vitral.compiler.placement import Rules, place_calls
     from vitral.errors import CompileError
 
     if args.list_passes:
@@ -47,8 +49,12 @@ def _show(args: argparse.Namespace) -> int:
     if args.model is None:
         raise CompileError("show needs a model; see vitral show --help")
     shapes = dict(args.shape)
+    rules = Rules(dict(args.on_device or []), args.fallback_device)
+    if rules and args.after is not None:
+        raise CompileError("--on-device shows the model as it is placed; leave out --after")
     if args.after is None:
         graph = calls_of(args.model, shapes)
+        graph = place_calls(graph, rules) if rules else graph
     else:
         graph = after_pass(args.model, args.after, shapes)
     if args.dot:
