@@ -114,7 +114,7 @@ def there_and_back(graph: Graph, feeds: dict[str, np.ndarray]) -> None:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    (want,) = session.run(None, feeds)
+    want = np.asarray(session.run(None, feeds)[0])
     for it in (graph, import_calls(model)):
         (got,) = evaluate(it, feeds)
         assert got.dtype == want.dtype
@@ -154,9 +154,9 @@ def test_quantize_and_dequantize(dtype: str, axis: int | None) -> None:
     b = GraphBuilder({"x": TensorType(IMAGE, "float32")})
     scale = b.constant(rng.choice([0.25, 0.5, 0.1], count).astype(np.float32))
     zero = b.constant(rng.integers(0, 9, count).astype(dtype))
-    attrs = {"axis": -1 if axis is None else axis}
-    codes = b.call("qnn.quantize", "x", scale, zero, out_dtype=dtype, **attrs)
-    graph = b.graph(b.call("qnn.dequantize", codes, scale, zero, **attrs))
+    along = -1 if axis is None else axis
+    codes = b.call("qnn.quantize", "x", scale, zero, out_dtype=dtype, axis=along)
+    graph = b.graph(b.call("qnn.dequantize", codes, scale, zero, axis=along))
     x = rng.integers(-300, 300, IMAGE).astype(np.float32) / np.float32(8)
     there_and_back(graph, {"x": x})
 

@@ -50,7 +50,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     return b.graph(*outputs)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(graph=graphs(), types=st.booleans(), results=st.booleans())
 def test_text_gives_the_same_graph(graph: Graph, types: bool, results: bool) -> None:
     text = to_text(graph, types=types, results=results)

@@ -216,7 +216,7 @@ def test_broken_texts_parse_or_are_refused_in_one_line() -> None:
     case = next(c for c in small_convs() if c.name == "CLIP6-B")
     texts = [to_text(global_scale(), types=True), to_text(lower(import_model(build_qdq(case))))]
     refused = 0
-    for seed in range(300):
+    for seed in range(200):
         rng = random.Random(seed)
         text = texts[seed % 2]
         words = list(re.finditer(r"[\w.]+|[^\w\s]", text))
@@ -225,4 +225,4 @@ def test_broken_texts_parse_or_are_refused_in_one_line() -> None:
         said = outcome(text[: gone.start()] + new + text[gone.end() :])
         assert not said or (said.startswith("m.ir:") and "\n" not in said), f"seed {seed}: {said}"
         refused += bool(said)
-    assert refused > 200
+    assert refused > 120
