@@ -38,7 +38,7 @@ def correct_biases(
             continue
         outputs[node.name] = _probe(probes, product, codes[node.input[0]], config)
     session = open_session(probes.to_model(), outputs.values())
-    sums = dict.fromkeys(outputs, 0.0)
+    sums: dict[str, Array | float] = dict.fromkeys(outputs, 0.0)
     count = 0
     for tensors in run_tensors(session, samples, list(outputs.values()), step):
         size = min(samples.batch, samples.count - count)

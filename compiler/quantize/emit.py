@@ -1,6 +1,7 @@
 """Writes the QDQ form: codes, scales and zero points around every operator that was chosen."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -162,7 +163,7 @@ class _Writer:
         return self._constants[key]
 
     def _append(self, op: str, inputs: Sequence[str], output: str, axis: int | None = None) -> None:
-        extra = {} if axis is None else {"axis": axis}
+        extra: dict[str, Any] = {} if axis is None else {"axis": axis}
         self.target.nodes.append(
             helper.make_node(op, inputs, [output], name=f"{output}_{op}", **extra)
         )

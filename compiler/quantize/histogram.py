@@ -43,8 +43,8 @@ class Histogram:
         other = flat[flat != 0]
         self.zeros += flat.size - other.size
         if self.high > self.low:
-            clipped = np.clip(other, np.float32(self.low), np.float32(self.high))
-            ends = (np.float32(self.low), np.float32(self.high))
+            ends = float(np.float32(self.low)), float(np.float32(self.high))
+            clipped = np.clip(other, *ends)
             self.counts += np.histogram(clipped, bins=BINS, range=ends)[0]
         else:
             self.counts[0] += other.size

@@ -91,7 +91,7 @@ def load_samples(graph: FloatGraph, calibration: Calibration, batch: int) -> Sam
             f"calibration: needs arrays {', '.join(sorted(names))},"
             f" got {', '.join(sorted(given)) or 'none'}"
         )
-    fixed = {_batch_size(i) for i in graph.inputs} - {None}
+    fixed = {size for i in graph.inputs if (size := _batch_size(i)) is not None}
     if len(fixed) > 1:
         raise QuantizeError(f"calibration: needs inputs of one batch size, got {sorted(fixed)}")
     size = fixed.pop() if fixed else None

@@ -147,7 +147,7 @@ def _rounded(
             continue
         if roots.get(name, name) != name and name not in kept:
             continue
-        if made and _clamped_later(graph, maker, readers, outputs, nodes):
+        if maker is not None and made and _clamped_later(graph, maker, readers, outputs, nodes):
             continue
         found.append(name)
     return found, roots
