@@ -218,3 +218,16 @@ def test_layers_name_what_they_compute() -> None:
     module = vitral.compile(one_conv(), profile="vta")
     (layer,) = module.segments[0].layers
     assert layer.kernel == "fused_nn_conv2d_nn_relu_add_right_shift_clip_cast"
+
+
+def test_operators_that_the_registry_lacks_run_on_the_cpu(tmp_path: Path) -> None:
+    build = GraphBuilder({"data": TensorType((1, 3, 4, 4), "float32")})
+    conv = build.call("nn.conv2d", "data", np.ones((2, 3, 1, 1), np.float32))
+    type_ = TensorType((1, 2, 4, 4), "float32")
+    norm = build.call("onnx.LRN", conv, size=3, opset=18, inputs=(0,), result=type_)
+    graph = quantize(build.graph(norm), qconfig=QConfig(skip_k_conv=0))
+    path = tmp_path / "net.vitral"
+    vitral.compile(graph, profile="vta").save(path)
+    inputs = feeds(graph)
+    with vitral.Session(path) as session:
+        np.testing.assert_array_equal(session.run(None, inputs)[0], evaluate(graph, inputs)[0])
