@@ -54,7 +54,7 @@ def _items(value: tuple[Any, ...], args: tuple[Any, ...]) -> bool:
     return len(value) == len(args) and all(map(is_kind, value, args))
 
 
-def _holds(dtype: np.dtype[Any], args: tuple[Any, ...]) -> bool:
+def _holds(dtype: "np.dtype[Any]", args: tuple[Any, ...]) -> bool:  # numpy 1.21 has no dtype[...]
     """Of an annotation such as npt.NDArray[np.int64], whose last argument is np.dtype[...]."""
     wanted: Any = (*get_args(args[-1]), Any)[0]
     known = isinstance(wanted, type) and issubclass(wanted, np.generic)
