@@ -15,6 +15,8 @@ from digits import INT8_MODEL, load_images, model_input
 from serving import served
 
 import vitral
+from vitral.compiler.ir import GraphBuilder, TensorType, evaluate
+from vitral.compiler.quantize.global_scale import QConfig, quantize
 from vitral.errors import DeviceError
 
 pytestmark = [pytest.mark.board, pytest.mark.xdist_group("pynq"), pytest.mark.slow]
@@ -116,6 +118,23 @@ def test_a_module_on_another_machine_s_device(board: Board, module_file: Path) -
     assert done.returncode == 0, done.stderr
     with np.load(module_file.parent / "far.npz") as archive:
         np.testing.assert_array_equal(archive["logits"], logits)
+
+
+def test_a_graph_of_integers_on_the_reference(board: Board, site: Path) -> None:
+    """Its steps on the CPU are operators of the text form, which need numpy alone."""
+    build = GraphBuilder({"data": TensorType((1, 3, 6, 6), "float32")})
+    conv = build.call("nn.conv2d", "data", np.full((4, 3, 3, 3), 0.25, np.float32))
+    graph = build.graph(build.call("nn.softmax", conv, axis=1))
+    graph = quantize(graph, qconfig=QConfig(skip_k_conv=0))
+    vitral.compile(graph, profile="vta").save(site.parent / "integers.vitral")
+    data = np.linspace(-4, 4, 108, dtype=np.float32).reshape(1, 3, 6, 6)
+    np.savez(site.parent / "integers.npz", data=data)
+    files = ("--input", "integers.npz", "--output", "result.npz")
+    done = board(COMMAND, "run", "integers.vitral", "--device", "reference", *files)
+    assert done.returncode == 0, done.stderr
+    with np.load(site.parent / "result.npz") as archive:
+        (result,) = archive.values()
+    np.testing.assert_allclose(result, evaluate(graph, {"data": data})[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
