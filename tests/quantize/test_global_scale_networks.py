@@ -50,6 +50,19 @@ def test_batch_norm_scales_and_biases_go_into_the_weights() -> None:
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("scale", [True, False])
+def test_batch_norm_without_its_scale_or_shift(center: bool, scale: bool) -> None:
+    build = image(1, 2, 3, 3)
+    arrays = [uniform(n, 2) for n in (1, 2, 3)]
+    normal = build.call(
+        "nn.batch_norm", "data", *arrays, uniform(4, 2) ** 2, center=center, scale=scale
+    )
+    graph, feeds = build.graph(normal), {"data": uniform(5, 1, 2, 3, 3)}
+    got, wanted = (evaluate(one, feeds)[0] for one in (prerequisite(graph), graph))
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_a_scale_before_a_padded_convolution_goes_into_its_weights() -> None:
     build = image(1, 3, 5, 5)
     scaled = build.call("multiply", "data", uniform(1, 3, 1, 1))

@@ -65,8 +65,8 @@ def _batch_norm(new: Rewriter, op: Call, inputs: tuple[str, ...]) -> str:
         raise CompileError(
             f"node {op.name!r}: needs variances above -epsilon, got {variance.min()}"
         )
-    scale = gamma / np.sqrt(variance + attrs["epsilon"])
-    shift = beta - mean * scale
+    scale = (gamma if attrs["scale"] else 1) / np.sqrt(variance + attrs["epsilon"])
+    shift = (beta if attrs["center"] else 0) - mean * scale
     shape = _along(attrs["axis"], len(new.build.types[inputs[0]].shape))
     scaled = new.build.call("multiply", inputs[0], scale.astype(np.float32).reshape(shape))
     return new.build.call("add", scaled, shift.astype(np.float32).reshape(shape))
