@@ -9,6 +9,8 @@ from vitral.bitstream.plan import Plan
 from vitral.runtime.boards.bitfile import VLNV
 from vitral.targets import find_target
 
+pytestmark = pytest.mark.board
+
 MakeProject = Callable[[str], tuple[Plan, Path]]
 
 

@@ -9,6 +9,8 @@ from board_programs import write_manifest
 from vitral import overlay
 from vitral.cli import main
 
+pytestmark = pytest.mark.board
+
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

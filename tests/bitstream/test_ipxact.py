@@ -17,6 +17,8 @@ pytest.importorskip("tkinter", reason="Python was built without Tcl")
 from vendors.ipxact import read_component
 from vendors.tcl import Refused
 
+pytestmark = pytest.mark.board
+
 MakeProject = Callable[[str], tuple[Plan, Path]]
 FILE = "ip/vitral_core/component.xml"
 

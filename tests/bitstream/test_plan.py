@@ -36,6 +36,8 @@ MANIFEST = Manifest(
     clock_mhz=100,
     build="vitral bitstream build --target pynq-z1",
 )
+
+pytestmark = pytest.mark.board
 CHANGES: list[dict[str, Any]] = [
     {"target": "pynq-z2"},
     {"config": CoreConfig(mac_body="packed16")},
