@@ -58,7 +58,7 @@ def test_boards_have_part_and_clock(target: Target) -> None:
         ("sim", None, None, None),
         ("pynq-z1", 51.2, 800, 1600),  # 256 products at 100 MHz; twice 8 bytes, of 2,100 MB/s
         ("ultra96", 76.8, 2400, 4264),  # the DRAM is the limit
-        ("ulx3s-85f", 6.4, 400, 800),
+        ("ulx3s-85f", 3.2, 200, 400),
     ],
 )
 def test_peaks(name: str, gops: float | None, port: int | None, memory: int | None) -> None:

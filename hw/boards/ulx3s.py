@@ -12,23 +12,27 @@ __all__ = ["MEMORY_BYTES", "Ulx3sTop"]
 
 MEMORY_BYTES = 64 << 10
 """On-chip memory behind the core's port."""
-BAUD = 2_000_000
-"""Of the USB serial port; the FT231X makes it exactly."""
+BAUD = 1_000_000
+"""Of the USB serial port: whole cycles at any clock, and the FT231X makes it exactly."""
 OSCILLATOR_MHZ = 25
+STEP_MHZ = 5
+"""The clocks that the PLL is set to are multiples of this."""
+AIM_MHZ = 50
+"""What placement and routing try to reach, whatever the clock is."""
 VCO_MHZ = (400, 800)
 """What the PLL's oscillator does."""
 
 
 class Ulx3sTop(Elaboratable):
-    """A `SerialSystem` on a ULX3S at `clock_mhz`, a multiple of 25.
+    """A `SerialSystem` on a ULX3S at `clock_mhz`, a multiple of 5.
 
     The fire button 1 resets it. LEDs, from 0 on: the PLL is locked, the host's line, the board's
     line, the core's interrupt.
     """
 
     def __init__(self, config: CoreConfig, *, clock_mhz: int) -> None:
-        if clock_mhz % OSCILLATOR_MHZ or not 0 < clock_mhz <= VCO_MHZ[1] // 2:
-            raise ValueError(f"clock_mhz must be a multiple of {OSCILLATOR_MHZ}, got {clock_mhz}")
+        if clock_mhz % STEP_MHZ or not 10 <= clock_mhz <= VCO_MHZ[0]:
+            raise ValueError(f"clock_mhz must be a multiple of {STEP_MHZ}, got {clock_mhz}")
         self._clock_mhz = clock_mhz
         self._system = SerialSystem(
             config,
@@ -66,22 +70,25 @@ class Ulx3sTop(Elaboratable):
         locked = Signal()
         divisor = VCO_MHZ[1] // self._clock_mhz
         m.domains.sync = ClockDomain()
+        clock = Signal()
+        platform.add_clock_constraint(clock, max(AIM_MHZ, self._clock_mhz) * 1e6)
+        m.d.comb += ClockSignal().eq(clock)
         m.submodules.pll = Instance(
             "EHXPLLL",
             a_FREQUENCY_PIN_CLKI=str(OSCILLATOR_MHZ),
             a_FREQUENCY_PIN_CLKOP=str(self._clock_mhz),
-            p_CLKI_DIV=1,
-            p_CLKFB_DIV=self._clock_mhz // OSCILLATOR_MHZ,
+            p_CLKI_DIV=OSCILLATOR_MHZ // STEP_MHZ,
+            p_CLKFB_DIV=self._clock_mhz // STEP_MHZ,
             p_CLKOP_DIV=divisor,
             p_CLKOP_CPHASE=divisor - 1,
             p_CLKOP_FPHASE=0,
             p_CLKOP_ENABLE="ENABLED",
             p_FEEDBK_PATH="CLKOP",
             i_CLKI=oscillator.i,
-            i_CLKFB=ClockSignal(),
+            i_CLKFB=clock,
             i_RST=Const(0),
             i_STDBY=Const(0),
-            o_CLKOP=ClockSignal(),
+            o_CLKOP=clock,
             o_LOCK=locked,
         )
         m.submodules.reset = ResetSynchronizer(~locked | button.i, domain="sync")

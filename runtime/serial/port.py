@@ -8,7 +8,7 @@ from vitral.serial_frames import IDLE_SECONDS
 
 __all__ = ["BAUD", "READ_SECONDS", "SerialPort", "open_port"]
 
-BAUD = 2_000_000
+BAUD = 1_000_000
 """Bits per second of the boards' bridges."""
 READ_SECONDS = 10 * IDLE_SECONDS
 """A read that waits for so long without a byte ends; longer than the bridge remembers a request
