@@ -71,12 +71,11 @@ def test_mse_keeps_even_values_and_cuts_an_outlier() -> None:
     low, high = mse(histogram(np.append(even, 20.0)), "affine")
     best = 20 / (1 + 500_000 / 255**2 / 12)  # where the derivative is 0: 12.2
     assert low == 0
-    assert best < high < 20
-    assert error(high) < 1.07 * error(best) < 0.7 * error(20.0)
+    assert error(high) < 1.02 * error(best) < 0.7 * error(20.0)
 
 
 def test_mse_of_a_normal_distribution() -> None:
-    """Best at 3.9 deviations (ACIQ, 2019, has 3.92 for 8 bits), wider by what costs 5 %."""
+    """256 steps are best at 3.9 deviations (ACIQ, 2019, has 3.92)."""
 
     def error(a: float) -> float:
         beyond = (1 + a * a) * math.erfc(a / math.sqrt(2)) / 2
@@ -87,8 +86,8 @@ def test_mse_of_a_normal_distribution() -> None:
     assert error(3.9) < 1.005 * least
     values = np.random.default_rng(1).standard_normal(1_000_000)
     low, high = mse(histogram(values), "symmetric")
-    assert 3.9 < high < 4.5
-    assert error(high) < 1.07 * least
+    assert 3.8 < high < 4.1
+    assert error(high) < 1.01 * least
     assert low == -high
 
 
@@ -114,6 +113,13 @@ def test_entropy_of_few_values_keeps_them() -> None:
     low, high = entropy(histogram(values), "affine")
     assert high > 7.5
     assert low < -7.5
+
+
+def test_entropy_is_not_led_by_a_value_that_repeats() -> None:
+    """A background of 0.3 in four of five places; the others lie evenly in 0 ... 8."""
+    rng = np.random.default_rng(5)
+    values = np.concatenate([np.full(400_000, 0.3), rng.uniform(0, 8, 100_000)])
+    assert entropy(histogram(values), "affine")[1] > 7.5
 
 
 def test_symmetric_entropy_is_symmetric() -> None:
