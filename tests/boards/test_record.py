@@ -24,8 +24,11 @@ from vitral.sim.board import FunctionalLogic, ReplayBoard, SimulatedBoard, read_
 from vitral.sim.board.rtl import RtlLogic
 
 pytestmark = [pytest.mark.board, pytest.mark.xdist_group("tsim")]
-KEPT = Path(__file__).parent.parent / "data" / "boards" / "double.jsonl"
+DATA = Path(__file__).parent.parent / "data" / "boards"
+KEPT = DATA / "double.jsonl"
 """The doubling module's three runs on the simulated board with the RTL, as a user would keep it."""
+FOLDERS = sorted(path.parent for path in DATA.glob("*/record.jsonl"))
+"""What `vitral run --option record=` kept: record.jsonl, model.vitral, in.npz, out.npz."""
 
 
 def record(path: Path, *, interrupt: bool = False, seed: int = 1) -> Path:
@@ -72,6 +75,26 @@ def test_a_slow_board_replays(tmp_path: Path) -> None:
 def test_the_kept_record_replays() -> None:
     """Today's driver still asks a board what it asked when this record was made."""
     assert replay(KEPT)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=[folder.name for folder in FOLDERS])
+def test_what_the_command_kept_replays(folder: Path) -> None:
+    """The same accesses, the bytes that the board gave, and those that fsim computes."""
+    board = ReplayBoard(folder / "record.jsonl")
+    with np.load(folder / "in.npz") as archive:
+        feeds = {name: archive[name] for name in archive.files}
+    with Session(folder / "model.vitral", BoardDevice(board.config, board)) as session:
+        names = [info.name for info in session.get_outputs()]
+        found = dict(zip(names, session.run(None, feeds), strict=True))
+    assert board.script.finished
+    with np.load(folder / "out.npz") as archive:
+        assert set(archive.files) == set(found)
+        for name in archive.files:
+            np.testing.assert_array_equal(found[name], archive[name])
+
+
+def test_there_is_a_kept_folder() -> None:
+    assert FOLDERS
 
 
 Change = Callable[[list[Any]], None]
