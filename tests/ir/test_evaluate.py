@@ -46,6 +46,8 @@ BY_HAND = [
     ("cast", [f32(3e9, -3e9)], {"dtype": "int32"}, i32(TOP, -2**31)),
     ("cast", [i32(255, 256, -129)], {"dtype": "int8"}, np.array([-1, 0, 127], np.int8)),
     ("clip", [i32(-500, -127, 3, 500)], {"a_min": -127, "a_max": 127}, i32(-127, -127, 3, 127)),
+    ("argmax", [f32(1, 4, 2).reshape(1, 3)], {}, np.array(1, np.int32)),
+    ("argmax", [f32(1, 4, 2).reshape(1, 3)], {"keepdims": True}, i32(1).reshape(1, 1)),
     ("nn.relu", [i32(-5, 5)], {}, i32(0, 5)),
     ("nn.leaky_relu", [f32(-2, 2)], {"alpha": 0.25}, f32(-0.5, 2)),
 ]  # fmt: skip

@@ -86,6 +86,7 @@ ROWS: list[tuple[str, list[tuple[int, ...]], dict[str, Any]]] = [
     ("max", [IMAGE], {}),
     ("min", [IMAGE], {"axis": (0,)}),
     ("argmax", [IMAGE], {"axis": (1,)}),
+    ("argmax", [IMAGE], {"axis": (-2,), "keepdims": True}),
     ("nn.softmax", [IMAGE], {"axis": 1}),
     ("nn.softmax", [WIDE], {}),
     ("device_copy", [WIDE], {"source": "cpu", "target": "accelerator"}),

@@ -59,9 +59,13 @@ def _argmax_type(attrs: Attrs, args: Types) -> TensorType:
 
 
 def _argmax(attrs: Attrs, args: Arrays) -> Array:
-    axis = None if attrs["axis"] is None else attrs["axis"][0]
-    found = np.argmax(args[0], axis=axis, keepdims=attrs["keepdims"])
-    return np.asarray(found, np.int32)
+    x = args[0]
+    if attrs["axis"] is None:
+        found = np.argmax(x).reshape((1,) * x.ndim if attrs["keepdims"] else ())
+        return np.asarray(found, np.int32)
+    (axis,) = attrs["axis"]
+    found = np.argmax(x, axis=axis)
+    return np.asarray(np.expand_dims(found, axis) if attrs["keepdims"] else found, np.int32)
 
 
 def _softmax_type(attrs: Attrs, args: Types) -> TensorType:
