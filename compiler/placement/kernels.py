@@ -1,6 +1,7 @@
 """Names of what an operator computes, as in the text form."""
 
 import math
+from dataclasses import replace
 
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.call import Call
@@ -51,7 +52,8 @@ def kernels(op: Op, graph: Graph) -> tuple[str, ...]:
     """What an operator computes, one name after the other: ("nn.conv2d", "nn.relu")."""
     if isinstance(op, AccelConv2d | AccelAdd):
         behind = () if isinstance(op.origin, Table | AveragePool) else _behind(op)
-        return tuple(dict.fromkeys([*kernels(op.origin, graph), *behind]))
+        origin = replace(op.origin, inputs=op.inputs)  # its own may not be in the graph any more
+        return tuple(dict.fromkeys([*kernels(origin, graph), *behind]))
     if isinstance(op, Requantizing):
         return (_of_sums(op, graph), *map(_clamp, _without_repeats(op.bounds)))
     if isinstance(op, Table):
