@@ -35,6 +35,12 @@ def test_graphs_that_failed_once(seed: int) -> None:
     assert failure is None, failure.text
 
 
+@pytest.mark.parametrize("seed", [1083, 1380])
+def test_broken_models_that_failed_once(seed: int) -> None:
+    """A name with a control character that ends lines; padding that no memory holds."""
+    assert check_broken(seed) is None
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_graphs_on_the_core(seed: int) -> None:
     failure = find_failure(seed, "tsim", judge=False)

@@ -44,7 +44,12 @@ class Node:
 
     def fail(self, text: str) -> CompileError:
         """An error about this node, to be raised by the caller."""
-        return CompileError(f"{self.where}: {' '.join(text.split())}")
+        return CompileError(_printable(f"{self.where}: {' '.join(text.split())}"))
+
+
+def _printable(text: str) -> str:
+    """In one line: names in broken models hold anything, and more than newlines end lines."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,9 @@ Int64 = npt.NDArray[np.int64]
 Indices = dict[int, Int64]
 """For each axis that changes, the index of every element kept; -1 for padding."""
 
+_MOST = 1 << 24
+"""Widest padding; beyond, nothing could hold the result."""
+
 
 def _pad(scope: Scope) -> Symbol:
     """With a constant that a code means, or with elements of the tensor."""
@@ -24,6 +27,8 @@ def _pad(scope: Scope) -> Symbol:
     axes = _axes(scope, 3, rank) or list(range(rank))
     if pads is None or min(pads) < 0 or len(pads) != 2 * len(axes):
         raise scope.fail(f"needs {2 * len(axes)} pads >= 0, got {pads}")
+    if max(pads) > _MOST:
+        raise scope.fail(f"needs pads of at most {_MOST}, got {max(pads)}")
     mode = scope.text("mode", "constant")
     if mode not in ("constant", "edge", "reflect", "wrap"):
         raise scope.fail(f"needs a known mode, got {mode!r}")
