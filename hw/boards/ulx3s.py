@@ -17,8 +17,6 @@ BAUD = 1_000_000
 OSCILLATOR_MHZ = 25
 STEP_MHZ = 5
 """The clocks that the PLL is set to are multiples of this."""
-AIM_MHZ = 50
-"""What placement and routing try to reach, whatever the clock is."""
 VCO_MHZ = (400, 800)
 """What the PLL's oscillator does."""
 
@@ -70,9 +68,6 @@ class Ulx3sTop(Elaboratable):
         locked = Signal()
         divisor = VCO_MHZ[1] // self._clock_mhz
         m.domains.sync = ClockDomain()
-        clock = Signal()
-        platform.add_clock_constraint(clock, max(AIM_MHZ, self._clock_mhz) * 1e6)
-        m.d.comb += ClockSignal().eq(clock)
         m.submodules.pll = Instance(
             "EHXPLLL",
             a_FREQUENCY_PIN_CLKI=str(OSCILLATOR_MHZ),
@@ -85,10 +80,10 @@ class Ulx3sTop(Elaboratable):
             p_CLKOP_ENABLE="ENABLED",
             p_FEEDBK_PATH="CLKOP",
             i_CLKI=oscillator.i,
-            i_CLKFB=clock,
+            i_CLKFB=ClockSignal(),
             i_RST=Const(0),
             i_STDBY=Const(0),
-            o_CLKOP=clock,
+            o_CLKOP=ClockSignal(),
             o_LOCK=locked,
         )
         m.submodules.reset = ResetSynchronizer(~locked | button.i, domain="sync")
