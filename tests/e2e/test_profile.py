@@ -116,9 +116,7 @@ def test_sums_cover_the_model(session: vitral.Session) -> None:
         len(segment.layers) for segment in module.segments
     )
     assert [entry.name for entry in copies] == [
-        tensor.name
-        for segment in module.segments
-        for tensor in (*segment.inputs, *segment.outputs)
+        tensor.name for segment in module.segments for tensor in (*segment.inputs, *segment.outputs)
     ]
     assert all(entry.seconds >= 0 for entry in session.profile())
     assert sum(layer.seconds for layer in accelerated(session)) > 0

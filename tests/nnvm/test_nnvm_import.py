@@ -30,7 +30,7 @@ def _expected(nodes: list, constants: Arrays, x: np.ndarray, outputs: int = 1) -
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    return session.run(None, {"x": x})
+    return [np.asarray(y) for y in session.run(None, {"x": x})]
 
 
 def _result(writer: SymbolWriter, *heads: int, x: np.ndarray) -> list[np.ndarray]:

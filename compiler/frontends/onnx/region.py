@@ -39,8 +39,8 @@ def region_step(
     inputs = tuple(dict.fromkeys(n for step in members for n in step.inputs if n not in made))
     outputs = tuple(name for step in members for name in step.outputs if name in read)
     nodes, constants, opsets = _nodes(members, operators)
-    infos = [[_info(name, types[name]) for name in names] for names in (inputs, outputs)]
-    graph = helper.make_graph(nodes, "island", *infos, constants)
+    taken, given = ([_info(name, types[name]) for name in names] for names in (inputs, outputs))
+    graph = helper.make_graph(nodes, "island", taken, given, constants)
     imports = [helper.make_opsetid("", opset) for opset in opsets]
     model = helper.make_model(graph, opset_imports=imports, ir_version=_IR_VERSION)
     kinds = [node.op_type for node in nodes]
