@@ -27,6 +27,31 @@ PROBES = ("load_state", "compute_state", "store_state", "status")
 TOGETHER = ("core.compute.execute", "core.inp", "core.wgt", "core.uop")
 """Instances that move in the same cycles: what a tile product goes through."""
 
+RESTLESS = ("core.counters",)
+"""Other instances in which something moves in every cycle."""
+
+USUAL = {
+    "core.compute.execute.alu.valid_1": "0",
+    "core.compute.execute.alu.valid_2": "0",
+    "core.compute.execute.alu.valid_3": "0",
+    "core.compute.execute.alu.left": "0",
+    "core.compute.execute.gemm.valid_1": "1",
+    "core.compute.execute.gemm.valid_2": "1",
+    "core.compute.execute.gemm.valid_3": "1",
+    "core.compute.execute.gemm.valid_4": "1",
+    "core.compute.execute.gemm.stage_1": "--000000*1",
+    "core.compute.execute.gemm.stage_2": "--000000*1",
+    "core.compute.execute.gemm.stage_3": "--000000*1",
+    "core.compute.execute.gemm.stage_4": "--000000*1",
+    "core.compute.execute.acc.waited": "0",
+    "core.compute.execute.sequencer.fetched": "1",
+    "core.compute.execute.sequencer.now": "*00010------------------------",
+    "core.acc_engine.acc_sink.pending": "0",
+    "core.acc_engine.pads.run": "0",
+    "reset": "0",
+}
+"""Registers while tile products follow each other; what goes on then is computed beforehand."""
+
 
 def emit_verilog(config: CoreConfig) -> str:
     """The Verilog of `vitral.hw.verilog.emit`, from the cache while its sources are the same.
@@ -62,7 +87,7 @@ def emit_cpp(config: CoreConfig) -> str | None:
         probes = {name: ("core.registers", name) for name in PROBES}
         try:
             modules = read_rtlil(emit_rtlil(config))
-            return write_cpp(flatten(modules, f"\\{TOP_NAME}", probes), "Core", TOGETHER)
+            return write_cpp(flatten(modules, f"\\{TOP_NAME}", probes), "Core", TOGETHER, RESTLESS, USUAL)
         except NetlistError as error:
             return f"{REFUSED}{error}\n"
 

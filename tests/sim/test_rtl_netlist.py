@@ -4,6 +4,7 @@ import ctypes
 import random
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from vitral.sim.rtl.emit import emit_cpp
 from vitral.sim.rtl.netlist.cpp import write_cpp
 from vitral.sim.rtl.netlist.dots import find_dots
 from vitral.sim.rtl.netlist.flatten import flatten
-from vitral.sim.rtl.netlist.netlist import Operator, width_of
+from vitral.sim.rtl.netlist.netlist import Netlist, Operator, width_of
 from vitral.sim.rtl.netlist.rtlil import NetlistError, read_rtlil
 from vitral.sim.rtl.toolchain import find_compiler
 
@@ -221,11 +222,25 @@ def emit(inner: Module, ports: list[Signal]) -> str:
     return rtlil.convert(m, name="top", ports=[clk, *ports], emit_src=False)
 
 
+@dataclass(frozen=True)
+class Hints:
+    """What `write_cpp` may be told about a circuit, with the number of bits to assume."""
+
+    together: tuple[str, ...] = ()
+    restless: tuple[str, ...] = ()
+    usual: int = 0
+
+
+NONE = Hints()
+
+
 def build_native(
-    m: Module, ports: list[Signal], main: str, folder: Path, together: tuple[str, ...] = ()
+    m: Module, ports: list[Signal], main: str, folder: Path, hints: Hints = NONE
 ) -> ctypes.CDLL:
     """The library of a circuit's C++ and of functions around it, which know it as `core`."""
-    text = write_cpp(flatten(read_rtlil(emit(m, ports)), r"\top"), "Core", together)
+    netlist = flatten(read_rtlil(emit(m, ports)), r"\top")
+    usual = usual_bits(netlist, hints.usual)
+    text = write_cpp(netlist, "Core", hints.together, hints.restless, usual)
     (folder / "core.h").write_text(text)
     (folder / "main.cpp").write_text(
         f'#include "core.h"\nusing namespace vitral;\nstatic Core core;\nextern "C" {{\n{main}}}\n'
@@ -238,8 +253,19 @@ def build_native(
     return ctypes.CDLL(str(library))
 
 
+def usual_bits(netlist: Netlist, count: int) -> dict[str, str]:
+    """One bit of some registers and of an input, to be 0 or 1."""
+    rng = random.Random(count)
+    sources = [r for r, _ in netlist.registers if r.width <= 64][: count - 1]
+    facts = {"in_0": "1"}
+    for register in sources:
+        place = rng.randrange(register.width)
+        facts[register.name] = f"*{rng.choice('01')}{'-' * place}"
+    return facts if count else {}
+
+
 def run_native(
-    circuit: AnyCircuit, stimuli: list[list[int]], folder: Path, together: tuple[str, ...] = ()
+    circuit: AnyCircuit, stimuli: list[list[int]], folder: Path, hints: Hints = NONE
 ) -> list[list[int]]:
     sets = "\n".join(
         f"std::memcpy(&core.{s.name}, in + {64 * n}, sizeof core.{s.name});"
@@ -252,7 +278,7 @@ def run_native(
     main = f"void step(const uint8_t* in, uint8_t* out) {{\n{sets}\n"
     main += f"core.settle();\n{gets}\ncore.edge();\n}}\n"
     ports = [*circuit.inputs, *circuit.outputs]
-    step = build_native(circuit.m, ports, main, folder, together).step
+    step = build_native(circuit.m, ports, main, folder, hints).step
     seen = []
     for values in stimuli:
         data = b"".join(value.to_bytes(64, "little") for value in values)
@@ -263,15 +289,26 @@ def run_native(
     return seen
 
 
-@pytest.mark.parametrize("seed", range(6))
+TOGETHER = ("circuit.instance_0", "circuit.instance_2")
+HINTS = (
+    NONE,
+    Hints(TOGETHER),
+    Hints(TOGETHER, ("circuit.instance_1", "circuit"), usual=1),
+    Hints(TOGETHER, usual=2),
+    Hints((), ("circuit.instance_0", "circuit")),
+    Hints(("circuit",), ("circuit.instance_3",), usual=3),
+    Hints(("circuit",), usual=7),
+)
+
+
+@pytest.mark.parametrize("seed", range(len(HINTS)))
 def test_random_circuits_do_the_same_as_in_amaranth(seed: int, tmp_path: Path) -> None:
-    """Every other one with two of its instances as one unit."""
+    """Every other one with two of its instances as one unit, some of these with usual values."""
     rng = random.Random(seed)
     circuit = Circuit(seed)
     stimuli = [[rng.getrandbits(len(s)) for s in circuit.inputs] for _ in range(CYCLES)]
     wanted = run_amaranth(circuit, stimuli)
-    together = ("circuit.instance_0", "circuit.instance_2") if seed % 2 else ()
-    got = run_native(circuit, stimuli, tmp_path, together)
+    got = run_native(circuit, stimuli, tmp_path, HINTS[seed])
     for cycle, (row, other) in enumerate(zip(got, wanted, strict=True)):
         names = [s.name for s, a, b in zip(circuit.registers, row, other, strict=True) if a != b]
         assert not names, f"seed {seed}, cycle {cycle}: {names}"
@@ -412,7 +449,7 @@ def test_default_core_has_whole_dot_products_and_many_units() -> None:
     config = CoreConfig()
     text = emit_cpp(config)
     assert text is not None
-    assert text.count(f"dot<{config.block}>(") == config.batch * config.block
+    assert text.count(f"dot<{config.block}>(") == 2 * config.batch * config.block  # and as usual
     units = re.findall(r"::unit\d+\(\) \{\n(.*?)\n\}", text, re.DOTALL)
     assert len(units) > LEAST_UNITS
     assert max(unit.count("\n") for unit in units) < MOST_LINES

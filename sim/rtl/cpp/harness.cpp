@@ -106,14 +106,15 @@ public:
             low();
             const bool irq = m_top->irq;
             if (timeline.active()) {
-                m_model.probe();
-                timeline.sample(memory.read_beats, memory.write_beats);
+                const bool fresh = m_model.probe(m_answered);
+                timeline.sample(fresh, memory.read_beats, memory.write_beats);
             }
             high(false);
             if (irq) return memory.error.empty() ? kDone : kProtocol;
             if (memory.activity > since) since = memory.activity;
             if (cycle - since >= quiet) return kQuiet;
             if (!memory.error.empty()) return kProtocol;
+            if (!m_answered) compute(std::min(end, since + quiet - 1));
         }
         return kLimit;
     }
@@ -133,6 +134,16 @@ private:
     void step() {
         low();
         high(true);
+    }
+
+    // Clocks up to cycle `end` as long as nothing happens at the port, with signals as they are.
+    void compute(uint64_t end) {
+        if (signature || timeline.keeps() || m_fresh) return;
+        end = std::min(end, memory.rests_until(m_out));
+        const uint64_t start = cycle;
+        const bool probing = timeline.active();
+        while (cycle < end && !m_model.news(probing)) clock_high(false);
+        timeline.pass(cycle - start);
     }
 
     void low() { m_fresh |= m_model.settle(cycle); }

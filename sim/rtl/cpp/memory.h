@@ -112,9 +112,14 @@ public:
     unsigned reads_open() const { return m_reads_open; }
     unsigned writes_open() const { return m_writes_open; }
 
+    // The first cycle in which anything may happen here if the core goes on asking what it asks now.
+    uint64_t rests_until(const Outputs<kBeat>& out) const {
+        return out.arvalid | out.awvalid | out.wvalid ? 0 : m_wake;
+    }
+
     // One rising clock edge; says whether `in` may have changed.
     bool edge(const Outputs<kBeat>& out, uint64_t cycle) {
-        if (cycle < m_wake && !(out.arvalid | out.awvalid | out.wvalid)) return false;
+        if (cycle < rests_until(out)) return false;
         if (m_held_ar | m_held_aw | m_held_w) check_held(out, cycle);
         hold(out);
         uint64_t stalls = m_settings.stall_threshold ? draw() : 0;

@@ -50,8 +50,12 @@ public:
     }
     void touch() { m_top->touch(); }
 
-    // What the state registers and the status register show in this cycle.
-    void probe() { m_top->probe(); }
+    // Whether an output, or when `probing` what `probe` shows, may have changed, inputs being the same.
+    bool news(bool probing) const { return m_top->news(probing); }
+
+    // What the state registers and the status register show in this cycle; says whether that may
+    // have changed. `changed` says whether any input may have.
+    bool probe(bool changed) { return m_top->probe(changed); }
     std::array<const uint32_t*, 3> states() {
         return {&m_top->load_state, &m_top->compute_state, &m_top->store_state};
     }
@@ -103,7 +107,8 @@ public:
         dump(10 * cycle + 5);
     }
 
-    void probe() {}
+    bool news(bool) const { return true; }
+    bool probe(bool) { return true; }
     std::array<const uint32_t*, 3> states() {
         return {word("load_state"), word("compute_state"), word("store_state")};
     }

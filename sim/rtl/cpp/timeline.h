@@ -54,6 +54,7 @@ public:
         traffic.clear();
         m_active = available() && (keep || !marks.empty());
         m_keep = keep;
+        m_first = true;
         m_cycle = 0;
         m_counts = {};
         m_since = {};
@@ -65,12 +66,24 @@ public:
 
     void stop() { m_active = false; }
 
-    // One cycle, its signals settled; `reads` and `writes` are the beats until before it.
-    void sample(uint64_t reads, uint64_t writes) {
+    // Whether traffic is recorded, so that every cycle has to be a `sample`.
+    bool keeps() const { return m_active && m_keep; }
+
+    // Cycles that are like the last sample.
+    void pass(uint64_t cycles) {
+        if (m_active && (*status & 1)) m_cycle += cycles;
+    }
+
+    // One cycle, its signals settled; `reads` and `writes` are the beats until before it. `fresh`
+    // says whether any state may differ from that of the sample before.
+    void sample(bool fresh, uint64_t reads, uint64_t writes) {
         if (!(*status & 1)) return;
-        for (unsigned stage = 0; stage < kStages; ++stage) {
-            const uint32_t state = *states[stage];
-            if (state != m_last[stage]) change(stage, state, reads, writes);
+        if (fresh | m_first) {
+            for (unsigned stage = 0; stage < kStages; ++stage) {
+                const uint32_t state = *states[stage];
+                if (state != m_last[stage]) change(stage, state, reads, writes);
+            }
+            m_first = false;
         }
         ++m_cycle;
         if (m_keep && m_cycle % kTrafficCycles == 0) {
@@ -87,6 +100,7 @@ private:
 
     bool m_active = false;
     bool m_keep = false;
+    bool m_first = true;  // no state has been looked at since the start
     uint64_t m_cycle = 0;  // of the program
     uint64_t m_reads = 0, m_writes = 0;
     uint64_t m_window_reads = 0, m_window_writes = 0;

@@ -106,6 +106,26 @@ inline bool renew(void* __restrict to, const void* __restrict from) {
     return changes;
 }
 
+// Words of 32 bits, as many as are wanted and zeros behind them.
+struct alignas(32) Words {
+    uint32_t word[32];
+};
+
+// Whether any of the first words, of those bits that are in `care`, is not as `wanted`.
+template <unsigned kWords>
+inline bool differ(const void* now, const Words& care, const Words& wanted) {
+    static_assert(kWords <= 32);
+    Lanes all = {};
+    const uint8_t* const from = static_cast<const uint8_t*>(now);
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < kWords; i += 8) {
+        const Lanes mask = *reinterpret_cast<const Lanes*>(&care.word[i]);
+        const Lanes usual = *reinterpret_cast<const Lanes*>(&wanted.word[i]);
+        all |= (*reinterpret_cast<const Lanes*>(from + 4 * i) & mask) ^ usual;
+    }
+    return any(all);
+}
+
 // Copies whole rows; compilers call a function for large ones.
 template <unsigned kBytes>
 inline void move(void* __restrict to, const void* __restrict from) {

@@ -6,30 +6,37 @@ ones when all units are done.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from vitral.sim.rtl.netlist.dots import find_dots
 from vitral.sim.rtl.netlist.expressions import constant, declaration, integer, is_wide
-from vitral.sim.rtl.netlist.inplace import set_in_place
-from vitral.sim.rtl.netlist.items import Branch, block_reads, node_reads, variables
+from vitral.sim.rtl.netlist.inplace import counters_of, set_in_place
+from vitral.sim.rtl.netlist.items import Block, Branch, block_reads, node_reads, variables
 from vitral.sim.rtl.netlist.netlist import Netlist, Ram, Variable, width_of
 from vitral.sim.rtl.netlist.place import place_outputs
 from vitral.sim.rtl.netlist.rtlil import NetlistError
 from vitral.sim.rtl.netlist.simplify import simplify
 from vitral.sim.rtl.netlist.statements import Statements
 from vitral.sim.rtl.netlist.units import Unit, find_units
+from vitral.sim.rtl.netlist.usual import ANY, find_facts
 
 __all__ = ["write_cpp"]
 
 _PUBLIC = re.compile(r"\.(?:memory|lane\d+|bank_\d+)$")
 
-SHORT = ("edge", "settle", "probe", "touch", "look", "tick")
+SHORT = ("as_usual", "news", "edge", "settle", "probe", "touch", "look", "tick")
 """Functions that others call."""
 
 WORD = 64
 """Flags of a word."""
+
+HALF = 32
+"""Bits of a narrow register."""
+
+MOST_WORDS = 32
+"""Narrow registers of a group that facts are about."""
 
 RUN = 8
 """Flags that are asked for together first."""
@@ -70,7 +77,13 @@ class _Group:
 class _Writer:
     """The class of a netlist, piece by piece."""
 
-    def __init__(self, netlist: Netlist, together: Sequence[str]) -> None:
+    def __init__(
+        self,
+        netlist: Netlist,
+        together: Sequence[str],
+        restless: Sequence[str],
+        facts: Mapping[Variable, str],
+    ) -> None:
         self._netlist = netlist
         self.text = Statements()
         self._outputs = [(Variable(name, width_of(v)), v) for name, v in netlist.outputs]
@@ -80,7 +93,8 @@ class _Writer:
             self.text.name(variable)
         self._settle = place_outputs(netlist, self._outputs)
         self._probe = place_outputs(netlist, self._probes)
-        self._units = find_units(netlist, together)
+        self._facts = facts
+        self._units = find_units(netlist, together, restless, facts)
         self._together = {n for n, unit in enumerate(self._units) if unit.together}
         self._readers = self._find_readers()
         self._groups: dict[Unit, list[_Group]] = {}
@@ -89,15 +103,16 @@ class _Writer:
         self._keepers = {v: k for unit in self._units for v, k in unit.exports.items()}
 
     def _find_readers(self) -> dict[Variable | Ram, "_Readers"]:
-        """Flags of the units that read something; that of the outputs is the last."""
+        """Flags of the units that read something; behind them those of outputs and probes."""
         always: dict[Variable | Ram, set[int]] = {}
         inside: dict[Variable | Ram, set[int]] = {}
         for number, unit in enumerate(self._units):
             for thing in unit.reads:
                 kind = inside if thing in unit.inside and not unit.together else always
                 kind.setdefault(thing, set()).update(self._together if unit.together else {number})
-        for thing in block_reads(self._settle):
-            always.setdefault(thing, set()).add(len(self._units))
+        for number, block in enumerate((self._settle, self._probe), len(self._units)):
+            for thing in block_reads(block):
+                always.setdefault(thing, set()).add(number)
         return {
             thing: _Readers(frozenset(always.get(thing, ())), frozenset(inside.get(thing, ())))
             for thing in always.keys() | inside.keys()
@@ -107,18 +122,22 @@ class _Writer:
         last = len(self._units)
         readers = {r: self._readers.get(r, NOBODY) for r in unit.registers}
         early = {
-            r: all(n <= number or n == last for n in readers[r].always | readers[r].inside)
+            r: all(n <= number or n >= last for n in readers[r].always | readers[r].inside)
             for r in unit.registers
         }
-        large = [r for r in unit.registers if early[r] and r.width >= LARGE]
+        counts = counters_of(unit.updates)
+        large = [r for r in unit.registers if early[r] and (r.width >= LARGE or r in counts)]
         direct = set(set_in_place(unit.updates, unit.resets, large))
+        if unit.usual:
+            direct = set(set_in_place(unit.usual.updates, unit.usual.resets, direct))
         groups: dict[tuple[Variable | bool, _Readers], list[Variable]] = {}
         for register in unit.registers:
             lone = register if is_wide(register.width) and register not in direct else False
             key = (True if register in direct else lone, readers[register])
             groups.setdefault(key, []).append(register)
         result = []
-        for (kind, flags), registers in groups.items():
+        for (kind, flags), members in groups.items():
+            registers = sorted(members, key=self._fact_order)
             index = sum(len(g) for g in self._groups.values()) + len(result)
             first = registers[0]
             group = _Group(index, registers, flags, early[first], direct=kind is True)
@@ -130,6 +149,12 @@ class _Writer:
                 if group.direct or (group.early and is_wide(register.width)):
                     self.text.flags[register] = f"set{index}"
         return result
+
+    def _fact_order(self, register: Variable) -> int:
+        """Registers of facts come first, those of two words before those of one."""
+        if register not in self._facts or register.width > WORD:
+            return 2
+        return register.width <= HALF
 
     def _marks(self, readers: "_Readers") -> list[str]:
         """Statements that flag units."""
@@ -157,7 +182,7 @@ class _Writer:
             lines.append(f"    {declaration(variable, self._seen(variable))} = {_zero(variable)};")
         for ram in self._netlist.rams:
             lines.append(f"    {_row(ram, self.text.name(ram))} = {{}};")
-        words = len(self._units) // WORD + 1
+        words = (len(self._units) + 1) // WORD + 1
         lines.append(
             f"    uint64_t dirty[{words}] = {{}}, late[{words}] = {{}}, open[{words}] = {{}};"
         )
@@ -183,25 +208,38 @@ class _Writer:
             self.text.marks[ram] = " ".join(self._marks(self._readers.get(ram, NOBODY)))
         for number, unit in enumerate(self._units):
             result[f"unit{number}"] = self._unit(unit, number)
+            if unit.usual:
+                result[f"usual{number}"] = self._unit(unit.usual, number)
             commits = [line for g in self._groups[unit] if not g.early for line in self._commit(g)]
             if commits:
                 result[f"commit{number}"] = commits
         self.text.kept = {}
         last = len(self._units)
-        result["settle"] = [
-            f"    if (!({self._ask('dirty', last)})) return false;",
-            f"    dirty[{last // WORD}] &= ~{1 << last % WORD:#x}ull;",
-            *self.text.lines([self._settle]),
-            "    return true;",
-        ]
-        result["probe"] = self.text.lines([self._probe])
-        result["touch"] = [
-            f"    {mark}" for mark in self._marks(_Readers(frozenset(range(last + 1)), frozenset()))
-        ]
+        result["settle"] = self._if_flagged(last, self._settle)
+        result["probe"] = self._if_flagged(last + 1, self._probe, "changed || ")
+        outputs, probes = (f"({self._ask('dirty', number)})" for number in (last, last + 1))
+        result["news"] = [f"    return {outputs} || (probing && {probes});"]
+        everybody = _Readers(frozenset(range(last + 2)), frozenset())
+        result["touch"] = [f"    {mark}" for mark in self._marks(everybody)]
         result["look"] = self._look()
-        result["tick"] = self._tick(result)
+        family = sorted(self._together)
+        usual = bool(family) and self._units[family[0]].usual is not None
+        if usual:
+            result["as_usual"] = self._as_usual()
+            for place, number in enumerate(family[1:], 1):
+                result[f"catch_up{number}"] = self._catch_up(family[:place])
+        result["tick"] = self._tick(result, usual)
         result["edge"] = ["    look();", "    tick();"]
         return result
+
+    def _if_flagged(self, number: int, block: Block, forced: str = "") -> list[str]:
+        """What is computed when asked for, if what it reads changed; says whether it was."""
+        return [
+            f"    if (!({forced}{self._ask('dirty', number)})) return false;",
+            f"    dirty[{number // WORD}] &= ~{1 << number % WORD:#x}ull;",
+            *self.text.lines([block]),
+            "    return true;",
+        ]
 
     def _look(self) -> list[str]:
         lines = []
@@ -212,24 +250,78 @@ class _Writer:
                 lines += _if_other(variable.width, seen, name, marks)
         return lines
 
-    def _tick(self, functions: Iterable[str]) -> list[str]:
+    def _tick(self, functions: Iterable[str], usual: bool) -> list[str]:
         units = [(n, f"unit{n}") for n in range(len(self._units))]
         commits = [(n, f"commit{n}") for n in range(len(self._units))]
         late = [pair for pair in commits if pair[1] in functions]
-        return [
-            *_dispatch("dirty", units, self._together),
-            *_dispatch("late", late, self._together),
-        ]
+        lines = _dispatch("dirty", units, self._together)
+        if usual:
+            lines = ["    int pace = 0;", *self._paced(lines)]
+        return [*lines, *_dispatch("late", late, self._together)]
+
+    def _paced(self, lines: Iterable[str]) -> Iterator[str]:
+        """Calls with those of units that have a usual case in two kinds."""
+        family = {f"unit{n}();": n for n in self._together}
+        for line in lines:
+            number = next((n for call, n in family.items() if line.endswith(f" {call}")), None)
+            if number is None:
+                yield line
+                continue
+            yield line.replace(f", unit{number}();", " {").replace(") dirty", ") {\n        dirty").replace("ull {", "ull;")
+            if number == min(self._together):
+                yield "        pace = as_usual() ? 2 : 1;"
+            else:
+                yield f"        if (!pace) pace = catch_up{number}();"
+            yield f"        if (pace == 2) usual{number}();"
+            yield f"        else unit{number}();"
+            yield "    }"
+
+    def _catch_up(self, before: Sequence[int]) -> list[str]:
+        lines = ["    const int pace = as_usual() ? 2 : 1;"]
+        for number in before:
+            lines.append(f"    dirty[{number // WORD}] &= ~{1 << number % WORD:#x}ull;")
+            lines.append(f"    if (pace == 2) usual{number}();")
+            lines.append(f"    else unit{number}();")
+        return [*lines, "    return pace;"]
+
+    def _as_usual(self) -> list[str]:
+        """Asks whether the facts hold: of several registers side by side at once."""
+        tables, texts = [], []
+        left = dict(self._facts)
+        for group in self._all_groups():
+            facts = [r for r in group.registers if self._fact_order(r) < 2]
+            if MOST_SINGLE < len(facts) <= MOST_WORDS // 2:
+                bits = [self._fact_words(left.pop(register)) for register in facts]
+                for name, words in zip(("care", "usual"), map(_flat, zip(*bits)), strict=True):
+                    tables.append(f"    static constexpr Words {name}{group.number} = {words};")
+                count = sum(len(cares) for cares, _ in bits)
+                at = group.number
+                texts.append(f"differ<{count}>(&now{at}, care{at}, usual{at})")
+        for variable, bits in left.items():
+            for low, run in _runs(bits):
+                part = self.text.part((variable, low, len(run)))
+                texts.append(f"({part} != {constant(int(run, 2), len(run))})")
+        return [*tables, f"    return !({' | '.join(texts)});"]
+
+    def _fact_words(self, bits: str) -> tuple[list[int], list[int]]:
+        """Which bits of a register are assumed and what, in the words that it has."""
+        places = range(0, HALF if len(bits) <= HALF else WORD, HALF)
+        care = int(re.sub("[01]", "1", bits).replace(ANY, "0"), 2)
+        usual = int(bits.replace(ANY, "0"), 2)
+        cut = (1 << HALF) - 1
+        return [care >> at & cut for at in places], [usual >> at & cut for at in places]
 
     def _unit(self, unit: Unit, number: int) -> list[str]:
+        keepers = dict(self._keepers)
+        for other in self._units:
+            if other.together and other.usual:
+                keepers |= other.usual.exports
         self.text.kept = {
-            v: self.text.name(keeper)
-            for v, keeper in self._keepers.items()
-            if v not in unit.exports
+            v: self.text.name(keeper) for v, keeper in keepers.items() if v not in unit.exports
         }
         word, bit = number // WORD, f"{1 << number % WORD:#x}ull"
         lines = [f"    // {unit.name}"]
-        groups = self._groups[unit]
+        groups = self._groups[self._units[number]]
         if not all(group.early for group in groups):
             lines.append(f"    late[{word}] |= {bit};")
         if unit.exports:
@@ -242,7 +334,7 @@ class _Writer:
         if looks:
             lines.append(f"    open[{word}] = (open[{word}] & ~{bit}) | taken;")
         for variable, keeper in unit.exports.items():
-            readers = self._readers.get(variable, NOBODY)
+            readers = self._readers.get(unit.copies.get(variable, variable), NOBODY)
             if unit.together:
                 readers = replace(readers, always=readers.always - self._together)
             name = self.text.name(variable)
@@ -255,9 +347,11 @@ class _Writer:
 
     def _note_branches(self, unit: Unit) -> bool:
         """Lets the branches with what a unit reads inside say so; whether there are any."""
-        bit = f"{1 << self._units.index(unit) % WORD:#x}ull"
         found = False
-        for item in unit.updates.items if not unit.together else ():
+        if unit.together:
+            return found
+        bit = f"{1 << self._units.index(unit) % WORD:#x}ull"
+        for item in unit.updates.items:
             if isinstance(item, Branch):
                 for _, block in item.cases:
                     if not unit.inside.isdisjoint(block_reads(block)):
@@ -297,13 +391,21 @@ class _Writer:
         return lines
 
 
-def write_cpp(netlist: Netlist, name: str, together: Sequence[str] = ()) -> str:
+def write_cpp(
+    netlist: Netlist,
+    name: str,
+    together: Sequence[str] = (),
+    restless: Sequence[str] = (),
+    usual: Mapping[str, str] | None = None,
+) -> str:
     """C++ of a class `name`: ports and probes as members, its memories, and what moves it.
 
     `edge()` is a rising edge of the one clock, with the inputs as they are: `look()` at them, which
     may be left out when they are those of the edge before, and `tick()`. `settle()` gives the
-    outputs their values and says whether any may have changed, `probe()` the probes. `touch()`
-    has to be called after memories were written from outside.
+    outputs their values and says whether any may have changed, `probe()` does that with the probes,
+    which may look at inputs: it is told whether these changed. `news()` says whether `settle()`,
+    and when `probing` also `probe(false)`, has anything to do. `touch()` has to be called after
+    memories were written from outside.
 
     Raises
     ------
@@ -313,7 +415,7 @@ def write_cpp(netlist: Netlist, name: str, together: Sequence[str] = ()) -> str:
     find_dots(netlist)
     simplify(netlist)
     _check_outputs(netlist)
-    writer = _Writer(netlist, together)
+    writer = _Writer(netlist, together, restless, find_facts(netlist, usual or {}))
     functions = writer.functions()
     lines = [
         '#include "words.h"',
@@ -328,12 +430,12 @@ def write_cpp(netlist: Netlist, name: str, together: Sequence[str] = ()) -> str:
         "    template <class Visitor> void memories(Visitor&& visit) {",
         *writer.visits(),
         "    }",
-        *(f"    {_kind(title)} {title}();" for title in functions),
+        *(f"    {_signature(title)};" for title in functions),
         "};",
     ]
     for title, body in functions.items():
         place = "inline" if title in SHORT else "__attribute__((noinline)) inline"
-        lines += ["", f"{place} {_kind(title)} {name}::{title}() {{", *body, "}"]
+        lines += ["", f"{place} {_signature(title, f'{name}::')} {{", *body, "}"]
     return "\n".join([*lines, "", "}  // namespace vitral", ""])
 
 
@@ -358,19 +460,23 @@ def _dispatch(
     Those that are not `alone` are asked in runs, as most of them rest.
     """
     lines = []
-    for _, group in groupby(functions, key=lambda pair: (pair[0] in alone, pair[0] // RUN)):
-        run = list(group)
-        ((word, bits),) = _words(number for number, _ in run).items()
-        name = f"{flags}[{word}]"
-        calls = []
-        for number, title in run:
-            bit = f"{1 << number % WORD:#x}ull"
-            calls.append(f"    if ({name} & {bit}) {name} &= ~{bit}, {title}();")
-        if len(run) > 1:
-            calls = [f"    {call}" for call in calls]
-            calls = [f"    if ({name} & {bits:#x}ull) {{", *calls, "    }"]
-        lines += calls
+    for _, group in groupby(functions, key=lambda pair: (pair[0] in alone, pair[0] // WORD)):
+        lines += _asked(flags, list(group), RUN * RUN)
     return lines
+
+
+def _asked(flags: str, run: Sequence[tuple[int, str]], size: int) -> list[str]:
+    """Calls of flagged functions of one word of flags: all are asked, then runs of `size`, then one."""
+    if len(run) == 1:
+        ((number, title),) = run
+        word, bit = f"{flags}[{number // WORD}]", f"{1 << number % WORD:#x}ull"
+        return [f"    if ({word} & {bit}) {word} &= ~{bit}, {title}();"]
+    ((word, bits),) = _words(number for number, _ in run).items()
+    lines = []
+    size //= RUN
+    for at in range(0, len(run), size):
+        lines += [f"    {line}" for line in _asked(flags, run[at : at + size], size)]
+    return [f"    if ({flags}[{word}] & {bits:#x}ull) {{", *lines, "    }"]
 
 
 def _if_other(width: int, old: str, new: str, marks: Sequence[str]) -> list[str]:
@@ -385,6 +491,16 @@ def _if_other(width: int, old: str, new: str, marks: Sequence[str]) -> list[str]
     return [f"    if ({test}) {{", *(f"        {line}" for line in (*copy, *marks)), "    }"]
 
 
+def _flat(words: Iterable[Iterable[int]]) -> str:
+    return "{{" + ", ".join(f"{word:#x}u" for some in words for word in some) + "}}"
+
+
+def _runs(bits: str) -> Iterator[tuple[int, str]]:
+    """Assumed bits in runs, with the place of the lowest."""
+    for match in re.finditer("[01]+", bits):
+        yield len(bits) - match.end(), match[0]
+
+
 def _words(flags: Iterable[int]) -> dict[int, int]:
     """Flags as bits of words, by the words' numbers."""
     words: dict[int, int] = {}
@@ -393,9 +509,13 @@ def _words(flags: Iterable[int]) -> dict[int, int]:
     return words
 
 
-def _kind(title: str) -> str:
-    """What a function returns."""
-    return "bool" if title == "settle" else "void"
+def _signature(title: str, scope: str = "") -> str:
+    """A function's head."""
+    kind = {"settle": "bool", "probe": "bool", "news": "bool", "as_usual": "bool"}.get(title, "void")
+    if title.startswith("catch_up"):
+        kind = "int"
+    arguments = {"probe": "bool changed", "news": "bool probing"}.get(title, "")
+    return f"{kind} {scope}{title}({arguments}){' const' if title == 'news' else ''}"
 
 
 def _beat_bytes(netlist: Netlist) -> int:

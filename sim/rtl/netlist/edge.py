@@ -78,6 +78,9 @@ def _add_registers(
             width = len(part) if isinstance(part, str) else part[2]
             node = None if isinstance(part, str) else netlist.nodes.get(part[0])
             hold = Put(0, ((register, low, width),))
+            if part == (register, low, width):
+                low += width
+                continue
             if (
                 isinstance(node, Decision)
                 and part == (node.target, 0, node.target.width)

@@ -148,7 +148,7 @@ class Expressions:
         if kind in ("shl", "shr", "sshr", "shift"):
             return self._shifted(node, sizes)
         if kind in ("reduce_or", "reduce_bool"):
-            return " | ".join(self.any_bit(part) for part in node.operands[0])
+            return self.any_of(node.operands[0])
         if kind == "reduce_and":
             ones = constant((1 << sizes[0]) - 1, sizes[0])
             return f"{self.value(node.operands[0])} == {ones}"
@@ -200,6 +200,22 @@ class Expressions:
         if guarded:
             text = f"{amount} < {size} ? {text} : 0"
         return self._reduced(text, width, False)
+
+    def any_of(self, value: Value) -> str:
+        """Whether any bit of a value is set; bits of one integer are asked for at once."""
+        masks: dict[Variable, int] = {}
+        texts = []
+        for part in value:
+            if isinstance(part, str) or is_wide(part[0].width) or part[0].width == 1:
+                texts.append(self.any_bit(part))
+            else:
+                masks[part[0]] = masks.get(part[0], 0) | ((1 << part[2]) - 1) << part[1]
+        for variable, mask in masks.items():
+            name = self.current(variable)
+            if mask != (1 << variable.width) - 1:
+                name = f"({name} & {constant(mask, variable.width)})"
+            texts.append(f"({name} != 0)")
+        return " | ".join(texts) or "0"
 
     def any_bit(self, part: Part) -> str:
         """Whether any bit is set."""

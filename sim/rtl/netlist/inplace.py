@@ -7,20 +7,32 @@ value, and a copy in every cycle, unless all that reads it is done before it is 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from vitral.sim.rtl.netlist.items import Block, Branch, Fetch, Item, Set, Store, block_reads
+from vitral.sim.rtl.netlist.expressions import WIDEST
+from vitral.sim.rtl.netlist.fold import is_constant
+from vitral.sim.rtl.netlist.items import (
+    Block,
+    Branch,
+    Compute,
+    Fetch,
+    Item,
+    Local,
+    Set,
+    Store,
+    block_reads,
+)
 from vitral.sim.rtl.netlist.netlist import Ram, Variable
 
-__all__ = ["set_in_place"]
+__all__ = ["counters_of", "set_in_place"]
 
 
 def set_in_place(updates: Block, resets: Block, wanted: Iterable[Variable]) -> list[Variable]:
     """Those of the `wanted` registers that can be set in place, with `updates` in an order for it.
 
-    Each is set by one item alone, which does not read it, and all other items that read it come
-    first. The larger ones are tried first.
+    Each is set by one item alone or by none, which does not read it, and all other items that read
+    it come first. The larger ones are tried first.
     """
     order = _Order(updates)
-    reset = {variable for item in resets.items for variable in (*_sets(item), *order.reads(item))}
+    reset = {thing for item in resets.items for thing in order.reads(item)}
     return [
         variable
         for variable in sorted(wanted, key=lambda v: -v.width)
@@ -74,8 +86,10 @@ class _Order:
         """Whether a register can be set in place besides those accepted; if so, orders items."""
         setters = self._setters.get(variable, [])
         if len(setters) != 1:
-            return False
+            return not setters
         readers = {n for n, reads in enumerate(self._reads) if variable in reads}
+        if setters[0] in readers and self._last_to_read(setters[0], variable):
+            readers.remove(setters[0])
         added = [n for n in readers if setters[0] not in self._after[n]]
         for number in added:
             self._after[number].add(setters[0])
@@ -86,6 +100,68 @@ class _Order:
             return False
         self._block.items = [self._items[number] for number in order]
         return True
+
+    def _last_to_read(self, number: int, variable: Variable) -> bool:
+        """Whether an item is done with reading a variable in all ways to where it sets it."""
+        if variable.width > WIDEST:
+            return False
+        block = Block()
+        block.items = [self._items[number]]
+        return self._done(block, variable, False) is not None
+
+    def _done(self, block: Block, variable: Variable, done: bool) -> bool | None:
+        """Whether the variable is set behind a block; None when it may be read after that."""
+        inner = {local.variable: local for local in block.locals}
+        known = {v: self._known.get(v) for v in inner}
+        self._locals |= inner
+        for v in known:
+            self._known.pop(v, None)
+        for item in block.items:
+            if not isinstance(item, Branch):
+                if done and variable in self.reads(item):
+                    return None
+                done = done or variable in _sets(item)
+                continue
+            if done and variable in self.reads(item):
+                return None
+            ends = [self._done(case, variable, done) for _, case in item.cases]
+            if None in ends:
+                return None
+            done = done or any(ends)
+        return done
+
+
+def counters_of(block: Block) -> set[Variable]:
+    """Registers that are only ever set to a number more or less than what they are, or a constant."""
+    steps, others = set(), set()
+    _sort_sets(block, steps, others)
+    return steps - others
+
+
+def _sort_sets(block: Block, steps: set[Variable], others: set[Variable]) -> None:
+    locals_ = {local.variable: local for local in block.locals}
+    for item in block.items:
+        if isinstance(item, Branch):
+            for _, case in item.cases:
+                _sort_sets(case, steps, others)
+        elif isinstance(item, Set) and is_constant(item.value):
+            continue
+        elif isinstance(item, Set):
+            part = item.value[0]
+            local = None if isinstance(part, str) else locals_.get(part[0])
+            whole = item.value == ((local.variable, 0, item.target.width),) if local else False
+            step = local is not None and whole and _is_step(local, item.target)
+            (steps if step else others).add(item.target)
+        else:
+            others |= _sets(item)
+
+
+def _is_step(local: Local, register: Variable) -> bool:
+    (item, *others) = local.items
+    if others or not isinstance(item, Compute) or item.node.kind not in ("add", "sub"):
+        return False
+    left, right = item.node.operands
+    return left == ((register, 0, register.width),) and is_constant(right)
 
 
 def _sorted(after: Sequence[set[int]]) -> list[int] | None:

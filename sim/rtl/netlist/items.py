@@ -184,10 +184,15 @@ def _chain(target: Variable, value: Value, cases: Cases, block: Block, low: int)
     if not patterns:
         return items_of(target, steps, block, low)
     place = len(patterns[0]) - 1 - next(n for n, bit in enumerate(patterns[0]) if bit != "-")
+    bit = bit_of(value, place)
+    if bit == ("1",):
+        return items_of(target, steps, block, low)
+    if bit == ("0",):
+        return _chain(target, value, tuple(others), block, low)
     yes, no = Block(block), Block(block)
     yes.items = items_of(target, steps, yes, low)
     no.items = _chain(target, value, tuple(others), no, low)
-    branch = Branch(bit_of(value, place), [((patterns[0].strip("-"),), yes), ((), no)])
+    branch = Branch(bit, [((patterns[0].strip("-"),), yes), ((), no)])
     return [branch] if yes.items or no.items else []
 
 

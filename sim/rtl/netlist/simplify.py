@@ -7,6 +7,7 @@ between equal values and gates with constants too, and what nobody needs.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from vitral.sim.rtl.netlist.fold import bits_in, folded, is_constant
 from vitral.sim.rtl.netlist.items import variables
 from vitral.sim.rtl.netlist.netlist import (
     Choice,
@@ -21,11 +22,12 @@ from vitral.sim.rtl.netlist.netlist import (
     Variable,
     cut,
     joined,
+    part_width,
     width_of,
 )
 from vitral.sim.rtl.netlist.place import ordered
 
-__all__ = ["simplify"]
+__all__ = ["Simplifier", "narrow", "roots", "simplify"]
 
 Cases = tuple[tuple[tuple[str, ...], tuple[Step, ...]], ...]
 
@@ -38,55 +40,59 @@ CHOICE = 2
 
 def simplify(netlist: Netlist) -> None:
     """Rewrites all values of a netlist in place."""
-    _Simplifier(netlist).run()
+    Simplifier(netlist).run()
 
 
-class _Simplifier:
+class Simplifier:
+    """Rewrites nodes one after the other; `values` are those that need no node any more."""
+
     def __init__(self, netlist: Netlist) -> None:
         self._netlist = netlist
-        self._values: dict[Variable, Value] = {}
+        self.values: dict[Variable, Value] = {}
         self._known: dict[tuple, Variable] = {}
 
     def run(self) -> None:
+        """Rewrites all values of the netlist in place."""
         netlist = self._netlist
         nodes: dict[Variable, Node] = {}
-        for variable in ordered(netlist.nodes, _roots(netlist)):
-            node = self._node(netlist.nodes[variable])
-            value = self._known_value(node)
+        for variable in ordered(netlist.nodes, roots(netlist)):
+            node = self.node(netlist.nodes[variable])
+            value = self.known_value(node)
             if value is None:
                 nodes[variable] = node
             else:
-                self._values[variable] = value
+                self.values[variable] = value
         netlist.nodes.clear()
         netlist.nodes.update(nodes)
-        netlist.registers[:] = [(r, self._value(value)) for r, value in netlist.registers]
-        netlist.outputs[:] = [(name, self._value(value)) for name, value in netlist.outputs]
-        netlist.probes[:] = [(name, self._value(value)) for name, value in netlist.probes]
+        netlist.registers[:] = [(r, self.value(value)) for r, value in netlist.registers]
+        netlist.outputs[:] = [(name, self.value(value)) for name, value in netlist.outputs]
+        netlist.probes[:] = [(name, self.value(value)) for name, value in netlist.probes]
         for read in netlist.reads:
-            read.address, read.enable = self._value(read.address), self._value(read.enable or ())
+            read.address, read.enable = self.value(read.address), self.value(read.enable or ())
         for write in netlist.writes:
-            write.address, write.value = self._value(write.address), self._value(write.value)
-            (write.enable,) = self._value((write.enable,))
-        order = ordered(nodes, _roots(netlist))
+            write.address, write.value = self.value(write.address), self.value(write.value)
+            (write.enable,) = self.value((write.enable,))
+        order = ordered(nodes, roots(netlist))
         for variable in nodes.keys() - set(order):
             del netlist.nodes[variable]
-        _narrow(netlist, order)
+        narrow(netlist, order)
 
-    def _value(self, value: Value) -> Value:
+    def value(self, value: Value) -> Value:
+        """The same in terms of what is left."""
         parts = []
         for part in value:
-            if isinstance(part, str) or part[0] not in self._values:
+            if isinstance(part, str) or part[0] not in self.values:
                 parts.append(part)
             else:
-                parts += cut(self._values[part[0]], part[1], part[2])
+                parts += cut(self.values[part[0]], part[1], part[2])
         return joined(parts)
 
-    def _node(self, node: Node) -> Node:
+    def node(self, node: Node) -> Node:
         """The same in terms of what is left."""
         if isinstance(node, Operator):
-            return replace(node, operands=tuple(map(self._value, node.operands)))
+            return replace(node, operands=tuple(map(self.value, node.operands)))
         if isinstance(node, Read):
-            return replace(node, address=self._value(node.address))
+            return replace(node, address=self.value(node.address))
         return Decision(node.target, tuple(self._steps(node.body)))
 
     def _steps(self, body: Iterable[Step]) -> list[Step]:
@@ -94,11 +100,12 @@ class _Simplifier:
         steps: list[Step] = []
         for step in body:
             if isinstance(step, Put):
-                steps = [Put(0, self._value(step.value))]
+                steps = [Put(0, self.value(step.value))]
                 continue
-            value = self._value(step.value)
+            value = self.value(step.value)
             cases = tuple((patterns, tuple(self._steps(inner))) for patterns, inner in step.cases)
-            if not _is_constant(value):
+            cases = _possible(value, cases)
+            if not is_constant(value):
                 steps = [] if _is_complete(value, cases) else steps
                 steps.append(Choice(value, cases))
                 continue
@@ -106,11 +113,11 @@ class _Simplifier:
             steps = list(inner) if _is_whole(inner) else [*steps, *inner]
         return steps
 
-    def _known_value(self, node: Node) -> Value | None:
+    def known_value(self, node: Node) -> Value | None:
         """What a node always is in terms of others, if that is so."""
         if isinstance(node, Read):
             return None
-        value = _decided(node) if isinstance(node, Decision) else _folded(node)
+        value = _decided(node) if isinstance(node, Decision) else folded(node)
         if value is not None:
             return value
         what = node.body if isinstance(node, Decision) else (node.kind, node.operands, node.signed)
@@ -119,7 +126,7 @@ class _Simplifier:
         return None if other is node.target else ((other, 0, other.width),)
 
 
-def _narrow(netlist: Netlist, order: Sequence[Variable]) -> None:
+def narrow(netlist: Netlist, order: Sequence[Variable]) -> None:
     """Makes operators' results and operands no wider than what anybody needs of them."""
     used: dict[Variable, int] = {}
 
@@ -170,20 +177,28 @@ def _step_values(steps: Iterable[Step]) -> Iterator[Value]:
                 yield from _step_values(inner)
 
 
-def _roots(netlist: Netlist) -> list[Variable]:
+def roots(netlist: Netlist) -> list[Variable]:
+    """What registers, memories, outputs and probes read."""
     return [variable for value in _root_values(netlist) for variable in variables(value)]
 
 
-def _is_constant(value: Value) -> bool:
-    return all(isinstance(part, str) for part in value)
-
-
-def _bits(value: Value) -> str:
-    return "".join(part for part in reversed(value) if isinstance(part, str))
+def _possible(value: Value, cases: Cases) -> Cases:
+    """Cases without the patterns that contradict the constant bits of the value."""
+    if not any(isinstance(part, str) for part in value) or is_constant(value):
+        return cases
+    known = "".join(
+        part if isinstance(part, str) else "-" * part_width(part) for part in reversed(value)
+    )
+    result = []
+    for patterns, steps in cases:
+        left = tuple(p for p in patterns if all("-" in pair or len(set(pair)) == 1 for pair in zip(p, known, strict=True)))
+        if left or not patterns:
+            result.append((left, steps))
+    return tuple(result)
 
 
 def _matches(value: Value, patterns: tuple[str, ...]) -> bool:
-    bits = _bits(value)
+    bits = bits_in(value)
     return not patterns or any(
         all(wanted in ("-", bit) for wanted, bit in zip(pattern, bits, strict=True))
         for pattern in patterns
@@ -207,23 +222,4 @@ def _decided(node: Decision) -> Value | None:
     """The value of a decision that decides nothing."""
     if len(node.body) == 1 and isinstance(node.body[0], Put):
         return node.body[0].value
-    return None
-
-
-def _folded(node: Operator) -> Value | None:
-    """The value of an operator that selects or passes on."""
-    width = node.target.width
-    if node.kind == "mux":
-        no, yes, choice = node.operands
-        if no == yes:
-            return no
-        return (yes if "1" in _bits(choice) else no) if _is_constant(choice) else None
-    if node.kind not in ("and", "or") or any(width_of(v) != width for v in node.operands):
-        return None
-    left, right = node.operands
-    if left == right:
-        return left
-    for gate, value in ((left, right), (right, left)):
-        if _is_constant(gate) and len(set(_bits(gate))) == 1:
-            return value if ("1" in _bits(gate)) == (node.kind == "and") else gate
     return None

@@ -14,6 +14,7 @@ from vitral.sim.rtl.netlist.expressions import (
     is_wide,
     test,
 )
+from vitral.sim.rtl.netlist.fold import is_constant
 from vitral.sim.rtl.netlist.items import (
     Block,
     Branch,
@@ -125,7 +126,13 @@ class Statements(Expressions):
         self._flag(read.target, depth)
 
     def _assign(self, target: Variable, low: int, value: Value, depth: int) -> None:
-        self._assign_to(self.target(target), target.width, low, value, depth)
+        name = self.target(target)
+        whole = width_of(value) == target.width and not is_wide(target.width)
+        if target in self.flags and whole and is_constant(value):
+            self._put(depth, f"if ({name} != {self.value(value)}) {self.flags[target]} = true;")
+            self._put(depth, f"{name} = {self.value(value)};")
+            return
+        self._assign_to(name, target.width, low, value, depth)
         self._flag(target, depth)
 
     def _flag(self, target: Variable, depth: int) -> None:
@@ -192,8 +199,7 @@ class Statements(Expressions):
                 self._put(depth + 1, f"{name} = {kind}<0, {width}>(to);")
             self._put(depth, "}")
         elif node.kind in ("reduce_or", "reduce_bool"):
-            texts = [self.any_bit(part) for part in wide[0]]
-            self._put(depth, f"{name} = {' | '.join(texts)};")
+            self._put(depth, f"{name} = {self.any_of(wide[0])};")
         else:
             raise NetlistError(f"no C++ for operator {node.kind} of {width_of(wide[0])} bits")
 

@@ -7,7 +7,7 @@ reads; a unit of the first kind reads exports and has none.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vitral.sim.rtl.netlist.edge import edge_items, uses_of
 from vitral.sim.rtl.netlist.items import (
@@ -18,8 +18,19 @@ from vitral.sim.rtl.netlist.items import (
     node_reads,
     variables,
 )
-from vitral.sim.rtl.netlist.netlist import Netlist, Node, Operator, Ram, Variable
+from vitral.sim.rtl.netlist.netlist import (
+    Decision,
+    Netlist,
+    Node,
+    Operator,
+    Put,
+    Ram,
+    Read,
+    Value,
+    Variable,
+)
 from vitral.sim.rtl.netlist.place import ordered, place
+from vitral.sim.rtl.netlist.usual import Usual
 
 __all__ = ["Unit", "find_units"]
 
@@ -40,7 +51,8 @@ class Unit:
     """What is evaluated together; `exports` are variables, each with the one that keeps it.
 
     What it reads `inside` is of no account as long as no branch was taken that reads it.
-    Units that are `together` all run when one of them has to.
+    Units that are `together` all run when one of them has to; `usual` does the same as long as
+    the netlist's facts hold, with `copies` of exports.
     """
 
     name: str
@@ -52,15 +64,25 @@ class Unit:
     resets: Block = field(default_factory=Block)
     reads: set[Variable | Ram] = field(default_factory=set)
     inside: set[Variable | Ram] = field(default_factory=set)
+    usual: "Unit | None" = None
+    copies: dict[Variable, Variable] = field(default_factory=dict)
 
 
-def find_units(netlist: Netlist, together: Sequence[str] = ()) -> list[Unit]:
+def find_units(
+    netlist: Netlist,
+    together: Sequence[str] = (),
+    restless: Sequence[str] = (),
+    facts: Mapping[Variable, str] | None = None,
+) -> list[Unit]:
     """All units in an order in which they can be evaluated, with their computations placed.
 
-    Instances in `together`, and those inside them, count as one.
+    Instances in `together`, and those inside them, count as one. What `restless` ones, and these,
+    compute of others' values is kept apart, as it may rest. Under `facts` there are also
+    units for the usual case in place of theirs.
     """
+    whole = replace(netlist, nodes=dict(netlist.nodes))
     uses = uses_of(netlist)
-    homes = Homes(netlist, together)
+    homes = Homes(netlist, together, restless)
     units = {path: Unit(path, path) for path in sorted(homes.with_state)}
     for path, unit in units.items():
         mine = _state_of(netlist, path, homes)
@@ -74,7 +96,71 @@ def find_units(netlist: Netlist, together: Sequence[str] = ()) -> list[Unit]:
     kept = {v: keeper for unit in result for v, keeper in unit.exports.items()}
     for unit in result:
         _fill(unit, netlist.nodes, kept)
+    result = [*(u for u in result if u.exports), *_readers_first(units.values())]
+    family = [unit for unit in result if unit.together]
+    if facts and family:
+        others = [unit for unit in result if not unit.together]
+        _add_usual(whole, facts, family, others, homes)
     return result
+
+
+def _readers_first(units: Iterable[Unit]) -> list[Unit]:
+    """Units in an order in which few registers change before the last one has read them."""
+    left, result = list(units), []
+    while left:
+        reads = Counter(thing for unit in left for thing in unit.reads)
+        waits = [sum(reads[r] - (r in unit.reads) for r in unit.registers) for unit in left]
+        result.append(left.pop(waits.index(min(waits))))
+    return result
+
+
+def _add_usual(
+    netlist: Netlist,
+    facts: Mapping[Variable, str],
+    family: Sequence[Unit],
+    others: Sequence[Unit],
+    homes: "Homes",
+) -> None:
+    """Gives units that are together those that take their places under `facts`."""
+    kept = {v: keeper for unit in others for v, keeper in unit.exports.items()}
+    seen = {thing for unit in others for thing in unit.reads} | set(
+        variables(tuple(part for _, value in netlist.outputs for part in value))
+    )
+    usual = Usual(netlist, facts, kept)
+    exports = {v: keeper for unit in family for v, keeper in unit.exports.items()}
+    copy = usual.part(_state_of(netlist, family[0].home, homes), exports)
+    for unit in family:
+        unit.usual = Unit(f"{unit.name}, usual", unit.home, True, unit.registers)
+        for variable, keeper in unit.exports.items():
+            new = _whole(usual.value(((variable, 0, variable.width),)))
+            if (new not in copy.nodes or new in kept) and variable in seen:
+                new = Variable(variable.name, variable.width)
+                value = usual.value(((variable, 0, variable.width),))
+                copy.nodes[new] = Decision(new, (Put(0, value),))
+            if new in copy.nodes and new not in kept:
+                kept[new] = keeper
+                unit.usual.exports[new] = keeper
+                unit.usual.copies[new] = variable
+    uses = uses_of(copy)
+    needed: set[Variable | Ram] = set()
+    for unit in reversed(family):
+        new = unit.usual
+        if unit.exports:
+            for variable in list(new.exports):
+                if new.copies[variable] not in seen and variable not in needed:
+                    del new.exports[variable], kept[variable]
+            _set_exports(new)
+        else:
+            new.updates, new.resets = edge_items(copy, copy, uses)
+        _fill(new, copy.nodes, kept)
+        needed |= new.reads
+
+
+def _whole(value: Value) -> Variable | None:
+    """The variable that a value is."""
+    (part, *others) = value
+    whole = not others and not isinstance(part, str) and part[1:] == (0, part[0].width)
+    return part[0] if whole else None
 
 
 def _fill(unit: Unit, nodes: Mapping[Variable, Node], kept: Mapping[Variable, Variable]) -> None:
@@ -107,21 +193,41 @@ def _outside(unit: Unit) -> Iterator[Variable | Ram]:
 class Homes:
     """The instances that units are made of; small ones are counted to those around them."""
 
-    def __init__(self, netlist: Netlist, together: Sequence[str]) -> None:
+    def __init__(
+        self, netlist: Netlist, together: Sequence[str], restless: Sequence[str]
+    ) -> None:
         self._together = tuple(together)
+        self._restless = (*together[:1], *restless)
+        self._calm: set[Variable] = set()
         things = [register for register, _ in netlist.registers] + netlist.rams
         counts = Counter(map(_path, (*netlist.nodes, *things)))
         around = {path.rpartition(".")[0] for path in counts}
         self._large = {path for path, count in counts.items() if count > SMALL} | around
         self.with_state = {self.of(thing) for thing in things}
+        self._find_calm(netlist)
+
+    def _find_calm(self, netlist: Netlist) -> None:
+        """Computations of restless instances on nothing of their own."""
+        own = {variable: self.of(variable) for variable in netlist.nodes}
+        for variable in ordered(netlist.nodes, list(netlist.nodes)):
+            node, path = netlist.nodes[variable], own[variable]
+            if path in self._restless and not isinstance(node, Read):
+                reads = set(node_reads(node))
+                if all(v in self._calm or own.get(v, self.of(v)) != path for v in reads):
+                    self._calm.add(variable)
 
     def of(self, thing: Variable | Ram) -> str:
         """The path of the instance that something is counted to."""
         path = _path(thing)
         if any(path == first or path.startswith(f"{first}.") for first in self._together):
-            return self._together[0]
+            return self._marked(thing, self._together[0])
         around = path.rpartition(".")[0]
-        return around if path not in self._large and "." in around else path
+        return self._marked(
+            thing, around if path not in self._large and "." in around else path
+        )
+
+    def _marked(self, thing: Variable | Ram, path: str) -> str:
+        return f"{path}.calm" if thing in self._calm else path
 
 
 def _path(thing: Variable | Ram) -> str:
@@ -201,9 +307,13 @@ def _export_units(exports: Mapping[Variable, int], homes: Homes) -> list[Unit]:
     for variable, level in exports.items():
         path = homes.of(variable)
         unit = units.setdefault((level, path), Unit(f"{path}.level{level}", path))
-        keeper = Variable(f"{variable.name}.kept", variable.width)
-        unit.exports[variable] = keeper
-        unit.updates.items.append(Set(keeper, 0, ((variable, 0, variable.width),)))
+        unit.exports[variable] = Variable(f"{variable.name}.kept", variable.width)
     for unit in units.values():
-        unit.resets.parent, unit.resets.depth = unit.updates, 1
+        _set_exports(unit)
     return [units[key] for key in sorted(units)]
+
+
+def _set_exports(unit: Unit) -> None:
+    for variable, keeper in unit.exports.items():
+        unit.updates.items.append(Set(keeper, 0, ((variable, 0, variable.width),)))
+    unit.resets.parent, unit.resets.depth = unit.updates, 1
