@@ -87,7 +87,9 @@ def emit_cpp(config: CoreConfig) -> str | None:
         probes = {name: ("core.registers", name) for name in PROBES}
         try:
             modules = read_rtlil(emit_rtlil(config))
-            return write_cpp(flatten(modules, f"\\{TOP_NAME}", probes), "Core", TOGETHER, RESTLESS, USUAL)
+            return write_cpp(
+                flatten(modules, f"\\{TOP_NAME}", probes), "Core", TOGETHER, RESTLESS, USUAL
+            )
         except NetlistError as error:
             return f"{REFUSED}{error}\n"
 

@@ -6,21 +6,23 @@ ones when all units are done.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from vitral.sim.rtl.netlist.dots import find_dots
-from vitral.sim.rtl.netlist.expressions import constant, declaration, integer, is_wide
+from vitral.sim.rtl.netlist.expressions import constant, declaration, is_wide
+from vitral.sim.rtl.netlist.flags import NOBODY, WORD, Readers, asked, cleared, dispatch, marks
+from vitral.sim.rtl.netlist.groups import Group, as_usual, fact_order
 from vitral.sim.rtl.netlist.inplace import counters_of, set_in_place
 from vitral.sim.rtl.netlist.items import Block, Branch, block_reads, node_reads, variables
+from vitral.sim.rtl.netlist.members import bytes_of, if_other, port, row, zero
 from vitral.sim.rtl.netlist.netlist import Netlist, Ram, Variable, width_of
 from vitral.sim.rtl.netlist.place import place_outputs
 from vitral.sim.rtl.netlist.rtlil import NetlistError
 from vitral.sim.rtl.netlist.simplify import simplify
 from vitral.sim.rtl.netlist.statements import Statements
 from vitral.sim.rtl.netlist.units import Unit, find_units
-from vitral.sim.rtl.netlist.usual import ANY, find_facts
+from vitral.sim.rtl.netlist.usual import find_facts
 
 __all__ = ["write_cpp"]
 
@@ -29,49 +31,11 @@ _PUBLIC = re.compile(r"\.(?:memory|lane\d+|bank_\d+)$")
 SHORT = ("as_usual", "news", "edge", "settle", "probe", "touch", "look", "tick")
 """Functions that others call."""
 
-WORD = 64
-"""Flags of a word."""
-
-HALF = 32
-"""Bits of a narrow register."""
-
-MOST_WORDS = 32
-"""Narrow registers of a group that facts are about."""
-
-RUN = 8
-"""Flags that are asked for together first."""
-
 LARGE = 128
 """Bits from which on a register is rather not compared, and set in place if possible."""
 
 MOST_SINGLE = 4
 """Registers of a group that are compared one by one."""
-
-
-@dataclass(frozen=True)
-class _Readers:
-    """Flags of units that read something `always`, or `inside` branches that they may not take."""
-
-    always: frozenset[int]
-    inside: frozenset[int]
-
-
-NOBODY = _Readers(frozenset(), frozenset())
-
-
-@dataclass(eq=False)
-class _Group:
-    """Registers of one unit that the same units read.
-
-    Their next values become the present ones at the end of the unit when `early`, else of the
-    cycle; `direct` ones have no other place for it and count as changed when they are set.
-    """
-
-    number: int
-    registers: list[Variable]
-    readers: "_Readers"
-    early: bool
-    direct: bool
 
 
 class _Writer:
@@ -97,12 +61,12 @@ class _Writer:
         self._units = find_units(netlist, together, restless, facts)
         self._together = {n for n, unit in enumerate(self._units) if unit.together}
         self._readers = self._find_readers()
-        self._groups: dict[Unit, list[_Group]] = {}
+        self._groups: dict[Unit, list[Group]] = {}
         for number, unit in enumerate(self._units):
             self._groups[unit] = self._grouped(unit, number)
         self._keepers = {v: k for unit in self._units for v, k in unit.exports.items()}
 
-    def _find_readers(self) -> dict[Variable | Ram, "_Readers"]:
+    def _find_readers(self) -> dict[Variable | Ram, Readers]:
         """Flags of the units that read something; behind them those of outputs and probes."""
         always: dict[Variable | Ram, set[int]] = {}
         inside: dict[Variable | Ram, set[int]] = {}
@@ -114,11 +78,11 @@ class _Writer:
             for thing in block_reads(block):
                 always.setdefault(thing, set()).add(number)
         return {
-            thing: _Readers(frozenset(always.get(thing, ())), frozenset(inside.get(thing, ())))
+            thing: Readers(frozenset(always.get(thing, ())), frozenset(inside.get(thing, ())))
             for thing in always.keys() | inside.keys()
         }
 
-    def _grouped(self, unit: Unit, number: int) -> list[_Group]:
+    def _grouped(self, unit: Unit, number: int) -> list[Group]:
         last = len(self._units)
         readers = {r: self._readers.get(r, NOBODY) for r in unit.registers}
         early = {
@@ -130,17 +94,17 @@ class _Writer:
         direct = set(set_in_place(unit.updates, unit.resets, large))
         if unit.usual:
             direct = set(set_in_place(unit.usual.updates, unit.usual.resets, direct))
-        groups: dict[tuple[Variable | bool, _Readers], list[Variable]] = {}
+        groups: dict[tuple[Variable | bool, Readers], list[Variable]] = {}
         for register in unit.registers:
             lone = register if is_wide(register.width) and register not in direct else False
             key = (True if register in direct else lone, readers[register])
             groups.setdefault(key, []).append(register)
         result = []
         for (kind, flags), members in groups.items():
-            registers = sorted(members, key=self._fact_order)
+            registers = sorted(members, key=lambda r: fact_order(r, self._facts))
             index = sum(len(g) for g in self._groups.values()) + len(result)
             first = registers[0]
-            group = _Group(index, registers, flags, early[first], direct=kind is True)
+            group = Group(index, registers, flags, early[first], direct=kind is True)
             result.append(group)
             for register in registers:
                 field = self.text.name(register)
@@ -150,25 +114,6 @@ class _Writer:
                     self.text.flags[register] = f"set{index}"
         return result
 
-    def _fact_order(self, register: Variable) -> int:
-        """Registers of facts come first, those of two words before those of one."""
-        if register not in self._facts or register.width > WORD:
-            return 2
-        return register.width <= HALF
-
-    def _marks(self, readers: "_Readers") -> list[str]:
-        """Statements that flag units."""
-        always, inside = _words(readers.always), _words(readers.inside)
-        lines = []
-        for n in sorted(always.keys() | inside.keys()):
-            texts = [f"{always[n]:#x}ull"] if n in always else []
-            texts += [f"(open[{n}] & {inside[n]:#x}ull)"] if n in inside else []
-            lines.append(f"dirty[{n}] |= {' | '.join(texts)};")
-        return lines
-
-    def _ask(self, flags: str, number: int) -> str:
-        return f"{flags}[{number // WORD}] & {1 << number % WORD:#x}ull"
-
     def state(self) -> list[str]:
         """Registers with their first values, kept exports and inputs, flags, and memories."""
         lines = []
@@ -177,18 +122,18 @@ class _Writer:
             names = f"now{group.number}" + ("" if group.direct else f", next{group.number}")
             lines.append(f"    struct alignas(32) {{ {' '.join(fields)} }} {names};")
         for keeper in self._keepers.values():
-            lines.append(f"    {declaration(keeper, self.text.name(keeper))} = {_zero(keeper)};")
+            lines.append(f"    {declaration(keeper, self.text.name(keeper))} = {zero(keeper)};")
         for variable in self._netlist.inputs:
-            lines.append(f"    {declaration(variable, self._seen(variable))} = {_zero(variable)};")
+            lines.append(f"    {declaration(variable, self._seen(variable))} = {zero(variable)};")
         for ram in self._netlist.rams:
-            lines.append(f"    {_row(ram, self.text.name(ram))} = {{}};")
+            lines.append(f"    {row(ram, self.text.name(ram))} = {{}};")
         words = (len(self._units) + 1) // WORD + 1
         lines.append(
             f"    uint64_t dirty[{words}] = {{}}, late[{words}] = {{}}, open[{words}] = {{}};"
         )
         return lines
 
-    def _all_groups(self) -> list[_Group]:
+    def _all_groups(self) -> list[Group]:
         return [group for unit in self._units for group in self._groups[unit]]
 
     def _field(self, register: Variable) -> str:
@@ -205,7 +150,7 @@ class _Writer:
         """Bodies of all functions."""
         result = {}
         for ram in self._netlist.rams:
-            self.text.marks[ram] = " ".join(self._marks(self._readers.get(ram, NOBODY)))
+            self.text.marks[ram] = " ".join(marks(self._readers.get(ram, NOBODY)))
         for number, unit in enumerate(self._units):
             result[f"unit{number}"] = self._unit(unit, number)
             if unit.usual:
@@ -217,15 +162,15 @@ class _Writer:
         last = len(self._units)
         result["settle"] = self._if_flagged(last, self._settle)
         result["probe"] = self._if_flagged(last + 1, self._probe, "changed || ")
-        outputs, probes = (f"({self._ask('dirty', number)})" for number in (last, last + 1))
+        outputs, probes = (f"({asked('dirty', number)})" for number in (last, last + 1))
         result["news"] = [f"    return {outputs} || (probing && {probes});"]
-        everybody = _Readers(frozenset(range(last + 2)), frozenset())
-        result["touch"] = [f"    {mark}" for mark in self._marks(everybody)]
+        everybody = Readers(frozenset(range(last + 1 + bool(self._probes))), frozenset())
+        result["touch"] = [f"    {mark}" for mark in marks(everybody)]
         result["look"] = self._look()
         family = sorted(self._together)
         usual = bool(family) and self._units[family[0]].usual is not None
         if usual:
-            result["as_usual"] = self._as_usual()
+            result["as_usual"] = as_usual(self._all_groups(), self._facts, self.text)
             for place, number in enumerate(family[1:], 1):
                 result[f"catch_up{number}"] = self._catch_up(family[:place])
         result["tick"] = self._tick(result, usual)
@@ -235,8 +180,8 @@ class _Writer:
     def _if_flagged(self, number: int, block: Block, forced: str = "") -> list[str]:
         """What is computed when asked for, if what it reads changed; says whether it was."""
         return [
-            f"    if (!({forced}{self._ask('dirty', number)})) return false;",
-            f"    dirty[{number // WORD}] &= ~{1 << number % WORD:#x}ull;",
+            f"    if (!({forced}{asked('dirty', number)})) return false;",
+            f"    {cleared('dirty', number)}",
             *self.text.lines([block]),
             "    return true;",
         ]
@@ -244,72 +189,44 @@ class _Writer:
     def _look(self) -> list[str]:
         lines = []
         for variable in self._netlist.inputs:
-            marks = self._marks(self._readers.get(variable, NOBODY))
-            if marks:
+            found = marks(self._readers.get(variable, NOBODY))
+            if found:
                 name, seen = self.text.name(variable), self._seen(variable)
-                lines += _if_other(variable.width, seen, name, marks)
+                lines += if_other(variable.width, seen, name, found)
         return lines
 
     def _tick(self, functions: Iterable[str], usual: bool) -> list[str]:
-        units = [(n, f"unit{n}") for n in range(len(self._units))]
+        family = sorted(self._together) if usual else []
+        calls = [
+            (n, self._paced(n, n == family[0]) if n in family else [f"unit{n}();"])
+            for n in range(len(self._units))
+        ]
         commits = [(n, f"commit{n}") for n in range(len(self._units))]
-        late = [pair for pair in commits if pair[1] in functions]
-        lines = _dispatch("dirty", units, self._together)
-        if usual:
-            lines = ["    int pace = 0;", *self._paced(lines)]
-        return [*lines, *_dispatch("late", late, self._together)]
+        late = [(n, [f"{title}();"]) for n, title in commits if title in functions]
+        return [
+            *(["    bool ran = false, usual = false;"] if usual else []),
+            *dispatch("dirty", calls, self._together),
+            *dispatch("late", late, self._together),
+        ]
 
-    def _paced(self, lines: Iterable[str]) -> Iterator[str]:
-        """Calls with those of units that have a usual case in two kinds."""
-        family = {f"unit{n}();": n for n in self._together}
-        for line in lines:
-            number = next((n for call, n in family.items() if line.endswith(f" {call}")), None)
-            if number is None:
-                yield line
-                continue
-            yield line.replace(f", unit{number}();", " {").replace(") dirty", ") {\n        dirty").replace("ull {", "ull;")
-            if number == min(self._together):
-                yield "        pace = as_usual() ? 2 : 1;"
-            else:
-                yield f"        if (!pace) pace = catch_up{number}();"
-            yield f"        if (pace == 2) usual{number}();"
-            yield f"        else unit{number}();"
-            yield "    }"
+    def _paced(self, number: int, first: bool) -> list[str]:
+        """A unit with a usual case: all of its family run in the same way, the earlier ones too."""
+        if first:
+            begin = ["usual = as_usual();"]
+        else:
+            begin = ["if (!ran) {", "    usual = as_usual();", f"    catch_up{number}(usual);", "}"]
+        return [*begin, "ran = true;", *self._either(number)]
+
+    def _either(self, number: int) -> list[str]:
+        return [f"if (usual) usual{number}();", f"else unit{number}();"]
 
     def _catch_up(self, before: Sequence[int]) -> list[str]:
-        lines = ["    const int pace = as_usual() ? 2 : 1;"]
-        for number in before:
-            lines.append(f"    dirty[{number // WORD}] &= ~{1 << number % WORD:#x}ull;")
-            lines.append(f"    if (pace == 2) usual{number}();")
-            lines.append(f"    else unit{number}();")
-        return [*lines, "    return pace;"]
-
-    def _as_usual(self) -> list[str]:
-        """Asks whether the facts hold: of several registers side by side at once."""
-        tables, texts = [], []
-        left = dict(self._facts)
-        for group in self._all_groups():
-            facts = [r for r in group.registers if self._fact_order(r) < 2]
-            if MOST_SINGLE < len(facts) <= MOST_WORDS // 2:
-                bits = [self._fact_words(left.pop(register)) for register in facts]
-                for name, words in zip(("care", "usual"), map(_flat, zip(*bits)), strict=True):
-                    tables.append(f"    static constexpr Words {name}{group.number} = {words};")
-                count = sum(len(cares) for cares, _ in bits)
-                at = group.number
-                texts.append(f"differ<{count}>(&now{at}, care{at}, usual{at})")
-        for variable, bits in left.items():
-            for low, run in _runs(bits):
-                part = self.text.part((variable, low, len(run)))
-                texts.append(f"({part} != {constant(int(run, 2), len(run))})")
-        return [*tables, f"    return !({' | '.join(texts)});"]
-
-    def _fact_words(self, bits: str) -> tuple[list[int], list[int]]:
-        """Which bits of a register are assumed and what, in the words that it has."""
-        places = range(0, HALF if len(bits) <= HALF else WORD, HALF)
-        care = int(re.sub("[01]", "1", bits).replace(ANY, "0"), 2)
-        usual = int(bits.replace(ANY, "0"), 2)
-        cut = (1 << HALF) - 1
-        return [care >> at & cut for at in places], [usual >> at & cut for at in places]
+        """Units of the family that were not flagged when it was their turn."""
+        return [
+            f"    {line}"
+            for number in before
+            for line in (cleared("dirty", number), *self._either(number))
+        ]
 
     def _unit(self, unit: Unit, number: int) -> list[str]:
         keepers = dict(self._keepers)
@@ -339,7 +256,7 @@ class _Writer:
                 readers = replace(readers, always=readers.always - self._together)
             name = self.text.name(variable)
             kept = self.text.name(keeper)
-            lines += _if_other(variable.width, kept, name, self._marks(readers))
+            lines += if_other(variable.width, kept, name, marks(readers))
         for group in groups:
             if group.early:
                 lines += self._commit(group)
@@ -359,17 +276,17 @@ class _Writer:
                         found = True
         return found
 
-    def _commit(self, group: _Group) -> list[str]:
+    def _commit(self, group: Group) -> list[str]:
         """Makes next values the present ones."""
-        marks = self._marks(group.readers)
+        flagged = marks(group.readers)
         if group.direct:
             flag = self.text.flags[group.registers[0]]
-            return [f"    if ({flag}) {{", *(f"        {mark}" for mark in marks), "    }"]
+            return [f"    if ({flag}) {{", *(f"        {mark}" for mark in flagged), "    }"]
         if group.registers[0] in self.text.flags:
             (register,) = group.registers
             now, following = self.text.now[register], self.text.next[register]
-            test = f"{self.text.flags[register]} && renew<{_bytes(register)}>({now}, {following})"
-            return [f"    if ({test}) {{", *(f"        {mark}" for mark in marks), "    }"]
+            test = f"{self.text.flags[register]} && renew<{bytes_of(register)}>({now}, {following})"
+            return [f"    if ({test}) {{", *(f"        {mark}" for mark in flagged), "    }"]
         now, following = f"now{group.number}", f"next{group.number}"
         pairs = [(self.text.now[r], self.text.next[r]) for r in group.registers]
         if len(pairs) > MOST_SINGLE or is_wide(group.registers[0].width):
@@ -379,7 +296,7 @@ class _Writer:
         else:
             test = " | ".join(f"({old} ^ {new})" for old, new in pairs)
             copies = [f"{now} = {following};"]
-        return [f"    if ({test}) {{", *(f"        {t}" for t in (*copies, *marks)), "    }"]
+        return [f"    if ({test}) {{", *(f"        {t}" for t in (*copies, *flagged)), "    }"]
 
     def visits(self) -> list[str]:
         """Calls of `visit(name, data, bytes of a row, rows)`."""
@@ -424,7 +341,7 @@ def write_cpp(
         "",
         f"struct {name} {{",
         f"    static constexpr unsigned kBeat = {_beat_bytes(netlist)};",
-        *(f"    {_port(variable, writer.text.name(variable))};" for variable in writer.ports),
+        *(f"    {port(variable, writer.text.name(variable))};" for variable in writer.ports),
         *writer.state(),
         f"    {name}() {{ touch(); }}",
         "    template <class Visitor> void memories(Visitor&& visit) {",
@@ -452,95 +369,15 @@ def _check_outputs(netlist: Netlist) -> None:
                 stack += node_reads(netlist.nodes[variable])
 
 
-def _dispatch(
-    flags: str, functions: Sequence[tuple[int, str]], alone: Collection[int]
-) -> list[str]:
-    """Calls the flagged functions, in their order; flags set meanwhile count if they are ahead.
-
-    Those that are not `alone` are asked in runs, as most of them rest.
-    """
-    lines = []
-    for _, group in groupby(functions, key=lambda pair: (pair[0] in alone, pair[0] // WORD)):
-        lines += _asked(flags, list(group), RUN * RUN)
-    return lines
-
-
-def _asked(flags: str, run: Sequence[tuple[int, str]], size: int) -> list[str]:
-    """Calls of flagged functions of one word of flags: all are asked, then runs of `size`, then one."""
-    if len(run) == 1:
-        ((number, title),) = run
-        word, bit = f"{flags}[{number // WORD}]", f"{1 << number % WORD:#x}ull"
-        return [f"    if ({word} & {bit}) {word} &= ~{bit}, {title}();"]
-    ((word, bits),) = _words(number for number, _ in run).items()
-    lines = []
-    size //= RUN
-    for at in range(0, len(run), size):
-        lines += [f"    {line}" for line in _asked(flags, run[at : at + size], size)]
-    return [f"    if ({flags}[{word}] & {bits:#x}ull) {{", *lines, "    }"]
-
-
-def _if_other(width: int, old: str, new: str, marks: Sequence[str]) -> list[str]:
-    """Copies a value to where the old one is, and flags units, if they differ."""
-    if not marks:
-        copy = f"move<{(width + 7) // 8}>({old}, {new});" if is_wide(width) else f"{old} = {new};"
-        return [f"    {copy}"]
-    if is_wide(width):
-        test, copy = f"renew<{(width + 7) // 8}>({old}, {new})", []
-    else:
-        test, copy = f"{old} != {new}", [f"{old} = {new};"]
-    return [f"    if ({test}) {{", *(f"        {line}" for line in (*copy, *marks)), "    }"]
-
-
-def _flat(words: Iterable[Iterable[int]]) -> str:
-    return "{{" + ", ".join(f"{word:#x}u" for some in words for word in some) + "}}"
-
-
-def _runs(bits: str) -> Iterator[tuple[int, str]]:
-    """Assumed bits in runs, with the place of the lowest."""
-    for match in re.finditer("[01]+", bits):
-        yield len(bits) - match.end(), match[0]
-
-
-def _words(flags: Iterable[int]) -> dict[int, int]:
-    """Flags as bits of words, by the words' numbers."""
-    words: dict[int, int] = {}
-    for flag in flags:
-        words[flag // WORD] = words.get(flag // WORD, 0) | 1 << flag % WORD
-    return words
-
-
 def _signature(title: str, scope: str = "") -> str:
     """A function's head."""
-    kind = {"settle": "bool", "probe": "bool", "news": "bool", "as_usual": "bool"}.get(title, "void")
-    if title.startswith("catch_up"):
-        kind = "int"
+    kind = "bool" if title in ("settle", "probe", "news", "as_usual") else "void"
     arguments = {"probe": "bool changed", "news": "bool probing"}.get(title, "")
+    if title.startswith("catch_up"):
+        arguments = "bool usual"
     return f"{kind} {scope}{title}({arguments}){' const' if title == 'news' else ''}"
 
 
 def _beat_bytes(netlist: Netlist) -> int:
     """Bytes of the memory port's data."""
     return next((v.width // 8 for v in netlist.inputs if v.name == "m_axi_rdata"), 0)
-
-
-def _port(variable: Variable, name: str) -> str:
-    return f"{declaration(variable, name)} = {_zero(variable)}"
-
-
-def _bytes(variable: Variable) -> int:
-    return (variable.width + 7) // 8
-
-
-def _zero(variable: Variable) -> str:
-    return "{}" if is_wide(variable.width) else "0"
-
-
-def _row_bytes(ram: Ram) -> str:
-    """Bytes of a wide row; with odd bits also those behind it that `put` reads and writes again."""
-    return f"{ram.width // 8}" if ram.width % 8 == 0 else f"{(ram.width + 7) // 8} + kSlack"
-
-
-def _row(ram: Ram, name: str) -> str:
-    if is_wide(ram.width):
-        return f"alignas(64) uint8_t {name}[{ram.depth}][{_row_bytes(ram)}]"
-    return f"{integer(ram.width)} {name}[{ram.depth}]"

@@ -132,7 +132,7 @@ class _Order:
 
 
 def counters_of(block: Block) -> set[Variable]:
-    """Registers that are only ever set to a number more or less than what they are, or a constant."""
+    """Registers that are only ever set to constants, or by a constant from what they are."""
     steps, others = set(), set()
     _sort_sets(block, steps, others)
     return steps - others

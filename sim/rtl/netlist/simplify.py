@@ -191,7 +191,11 @@ def _possible(value: Value, cases: Cases) -> Cases:
     )
     result = []
     for patterns, steps in cases:
-        left = tuple(p for p in patterns if all("-" in pair or len(set(pair)) == 1 for pair in zip(p, known, strict=True)))
+        left = tuple(
+            p
+            for p in patterns
+            if all("-" in pair or len(set(pair)) == 1 for pair in zip(p, known, strict=True))
+        )
         if left or not patterns:
             result.append((left, steps))
     return tuple(result)

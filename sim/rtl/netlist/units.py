@@ -6,7 +6,7 @@ reads; a unit of the first kind reads exports and has none.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from vitral.sim.rtl.netlist.edge import edge_items, uses_of
@@ -130,37 +130,47 @@ def _add_usual(
     exports = {v: keeper for unit in family for v, keeper in unit.exports.items()}
     copy = usual.part(_state_of(netlist, family[0].home, homes), exports)
     for unit in family:
-        unit.usual = Unit(f"{unit.name}, usual", unit.home, True, unit.registers)
+        new = Unit(f"{unit.name}, usual", unit.home, True, unit.registers)
+        unit.usual = new
         for variable, keeper in unit.exports.items():
-            new = _whole(usual.value(((variable, 0, variable.width),)))
-            if (new not in copy.nodes or new in kept) and variable in seen:
-                new = Variable(variable.name, variable.width)
-                value = usual.value(((variable, 0, variable.width),))
-                copy.nodes[new] = Decision(new, (Put(0, value),))
-            if new in copy.nodes and new not in kept:
-                kept[new] = keeper
-                unit.usual.exports[new] = keeper
-                unit.usual.copies[new] = variable
+            value = usual.value(((variable, 0, variable.width),))
+            copied = _whole(value)
+            if variable in seen and (copied not in copy.nodes or copied in kept):
+                copied = Variable(variable.name, variable.width)
+                copy.nodes[copied] = Decision(copied, (Put(0, value),))
+            if copied in copy.nodes and copied not in kept:
+                kept[copied] = new.exports[copied] = keeper
+                new.copies[copied] = variable
+    _fill_usual([(unit, unit.usual) for unit in family if unit.usual], copy, kept, seen)
+
+
+def _fill_usual(
+    pairs: Sequence[tuple[Unit, Unit]],
+    copy: Netlist,
+    kept: dict[Variable, Variable],
+    seen: Collection[Variable | Ram],
+) -> None:
+    """Places what usual units need, without exports that nobody needs in the usual case."""
     uses = uses_of(copy)
     needed: set[Variable | Ram] = set()
-    for unit in reversed(family):
-        new = unit.usual
+    for unit, usual in reversed(pairs):
         if unit.exports:
-            for variable in list(new.exports):
-                if new.copies[variable] not in seen and variable not in needed:
-                    del new.exports[variable], kept[variable]
-            _set_exports(new)
+            for variable, original in usual.copies.items():
+                if original not in seen and variable not in needed:
+                    del usual.exports[variable], kept[variable]
+            _set_exports(usual)
         else:
-            new.updates, new.resets = edge_items(copy, copy, uses)
-        _fill(new, copy.nodes, kept)
-        needed |= new.reads
+            usual.updates, usual.resets = edge_items(copy, copy, uses)
+        _fill(usual, copy.nodes, kept)
+        needed |= usual.reads
 
 
 def _whole(value: Value) -> Variable | None:
     """The variable that a value is."""
-    (part, *others) = value
-    whole = not others and not isinstance(part, str) and part[1:] == (0, part[0].width)
-    return part[0] if whole else None
+    if len(value) != 1 or isinstance(value[0], str):
+        return None
+    variable, low, width = value[0]
+    return variable if (low, width) == (0, variable.width) else None
 
 
 def _fill(unit: Unit, nodes: Mapping[Variable, Node], kept: Mapping[Variable, Variable]) -> None:
@@ -193,9 +203,7 @@ def _outside(unit: Unit) -> Iterator[Variable | Ram]:
 class Homes:
     """The instances that units are made of; small ones are counted to those around them."""
 
-    def __init__(
-        self, netlist: Netlist, together: Sequence[str], restless: Sequence[str]
-    ) -> None:
+    def __init__(self, netlist: Netlist, together: Sequence[str], restless: Sequence[str]) -> None:
         self._together = tuple(together)
         self._restless = (*together[:1], *restless)
         self._calm: set[Variable] = set()
@@ -222,9 +230,7 @@ class Homes:
         if any(path == first or path.startswith(f"{first}.") for first in self._together):
             return self._marked(thing, self._together[0])
         around = path.rpartition(".")[0]
-        return self._marked(
-            thing, around if path not in self._large and "." in around else path
-        )
+        return self._marked(thing, around if path not in self._large and "." in around else path)
 
     def _marked(self, thing: Variable | Ram, path: str) -> str:
         return f"{path}.calm" if thing in self._calm else path
