@@ -4,6 +4,7 @@ import ctypes
 import random
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -193,7 +194,28 @@ class WideMoves:
         inner.d.sync += total.eq(total + (first[:64] & second[:64]) + mixed[:64] + left[128:])
 
 
-AnyCircuit = Circuit | OddRows | WideMoves
+class LateWake:
+    """An instance that rests until another one, which looks at its state, wakes it in a cycle."""
+
+    def __init__(self) -> None:
+        self.m = m = Module()
+        self.inputs = [Signal(width, name=f"in_{n}") for n, width in enumerate((4, 4))]
+        wanted, other = self.inputs
+        family, outside = Module(), Module()
+        m.submodules.family, m.submodules.outside = family, outside
+        mode, total = Signal(4, name="mode"), Signal(16, name="r_0")
+        odd, step, follows, asked = Signal(), Signal(8), Signal(4), Signal(4)
+        self.registers, self.outputs = [total], [Signal(16, name="out_0")]
+        family.d.sync += mode.eq(wanted)
+        family.d.comb += [odd.eq(mode != 5), step.eq(Mux(odd, mode + 3, 7))]
+        outside.d.sync += follows.eq(other)
+        outside.d.comb += asked.eq(follows + step)
+        with family.If(asked[2]):
+            family.d.sync += total.eq(total + Mux(odd, 100, 1) + asked)
+        m.d.comb += self.outputs[0].eq(total)
+
+
+AnyCircuit = Circuit | OddRows | WideMoves | LateWake
 
 
 def run_amaranth(circuit: AnyCircuit, stimuli: list[list[int]]) -> list[list[int]]:
@@ -224,11 +246,11 @@ def emit(inner: Module, ports: list[Signal]) -> str:
 
 @dataclass(frozen=True)
 class Hints:
-    """What `write_cpp` may be told about a circuit, with the number of bits to assume."""
+    """What `write_cpp` may be told about a circuit; `usual` may be a number of bits to assume."""
 
     together: tuple[str, ...] = ()
     restless: tuple[str, ...] = ()
-    usual: int = 0
+    usual: int | Mapping[str, str] = 0
 
 
 NONE = Hints()
@@ -239,7 +261,7 @@ def build_native(
 ) -> ctypes.CDLL:
     """The library of a circuit's C++ and of functions around it, which know it as `core`."""
     netlist = flatten(read_rtlil(emit(m, ports)), r"\top")
-    usual = usual_bits(netlist, hints.usual)
+    usual = usual_bits(netlist, hints.usual) if isinstance(hints.usual, int) else hints.usual
     text = write_cpp(netlist, "Core", hints.together, hints.restless, usual)
     (folder / "core.h").write_text(text)
     (folder / "main.cpp").write_text(
@@ -275,17 +297,20 @@ def run_native(
         f"std::memcpy(out + {64 * n}, &core.{s.name}, {(len(s) + 7) // 8});"
         for n, s in enumerate(circuit.outputs)
     )
-    main = f"void step(const uint8_t* in, uint8_t* out) {{\n{sets}\n"
-    main += f"core.settle();\n{gets}\ncore.edge();\n}}\n"
+    usual = "core.as_usual()" if hints.usual else "false"
+    main = f"int step(const uint8_t* in, uint8_t* out) {{\n{sets}\n"
+    main += f"core.settle();\n{gets}\nint usual = {usual};\ncore.edge();\nreturn usual;\n}}\n"
     ports = [*circuit.inputs, *circuit.outputs]
     step = build_native(circuit.m, ports, main, folder, hints).step
+    usual_cycles = 0
     seen = []
     for values in stimuli:
         data = b"".join(value.to_bytes(64, "little") for value in values)
         out = ctypes.create_string_buffer(64 * len(circuit.outputs))
-        step(data, out)
+        usual_cycles += step(data, out)
         words = [out.raw[64 * n : 64 * n + 64] for n in range(len(circuit.outputs))]
         seen.append([int.from_bytes(word, "little") for word in words])
+    assert not hints.usual or 0 < usual_cycles < len(stimuli), f"{usual_cycles} are usual"
     return seen
 
 
@@ -327,6 +352,16 @@ def test_wide_registers_take_what_others_had_before(tmp_path: Path) -> None:
     circuit = WideMoves()
     stimuli = [[rng.getrandbits(len(s)) for s in circuit.inputs] for _ in range(CYCLES)]
     assert run_native(circuit, stimuli, tmp_path) == run_amaranth(circuit, stimuli)
+
+
+def test_instances_that_wake_late_do_as_in_their_usual_case(tmp_path: Path) -> None:
+    circuit = LateWake()
+    rng = random.Random(5)
+    stimuli = [[5 if cycle % 20 > 2 else 9, 0] for cycle in range(CYCLES)]
+    for cycle in range(CYCLES):
+        stimuli[cycle][1] = stimuli[cycle - 1][1] if cycle % 3 else rng.getrandbits(4)
+    hints = Hints(("circuit.family",), usual={"circuit.family.mode": "0101"})
+    assert run_native(circuit, stimuli, tmp_path, hints) == run_amaranth(circuit, stimuli)
 
 
 def test_sums_of_products_of_bytes_become_dot_products() -> None:
