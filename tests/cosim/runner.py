@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
+import cocotb_tools
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
@@ -90,4 +91,6 @@ def run_cocotb(
 
 
 def _key(verilog: str) -> str:
-    return digest_of(verilog, find_toolchain().digest, *BUILD_ARGS, MAKE_FLAGS)
+    """cocotb's folder is part of it: the built program looks for its libraries there."""
+    cocotb = str(Path(cocotb_tools.__file__).parent)
+    return digest_of(verilog, find_toolchain().digest, *BUILD_ARGS, MAKE_FLAGS, cocotb)
