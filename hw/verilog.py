@@ -2,7 +2,7 @@
 
 import re
 
-from amaranth import ClockDomain, ClockSignal, Module, ResetSignal, Signal
+from amaranth import ClockDomain, ClockSignal, Module, ResetSignal, Signal, Value
 from amaranth.back import rtlil, verilog
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In
 from vitral.config import CoreConfig
 from vitral.hw.core.core import Core, core_signature
 
-__all__ = ["TOP_NAME", "emit", "emit_rtlil", "port_list"]
+__all__ = ["TOP_NAME", "connect_clock", "emit", "emit_rtlil", "port_list", "verilog_text"]
 
 TOP_NAME = "vitral_core"
 
@@ -26,12 +26,25 @@ def _flat_members(config: CoreConfig) -> dict[str, wiring.Member]:
     return members
 
 
-class _Top(wiring.Component):
-    """A `Core` with flat ports (``m_axi_awaddr``), clock `aclk` and active-low `aresetn`.
+def connect_clock(m: Module, aclk: Value, aresetn: Value) -> None:
+    """Drive the design's clock from `aclk`, and its reset from active-low `aresetn`, a cycle late.
 
-    The core's reset is `aresetn` one cycle later: it has to reach every register, and in a
-    simulation a reset straight from a port would make all logic depend on an input.
+    The reset has to reach every register, and in a simulation a reset straight from a port would
+    make all logic depend on an input.
     """
+    m.domains.sync = ClockDomain()
+    m.domains.unreset = ClockDomain(reset_less=True)
+    reset = Signal(init=1)
+    m.d.unreset += reset.eq(~aresetn)
+    m.d.comb += [
+        ClockSignal().eq(aclk),
+        ClockSignal("unreset").eq(aclk),
+        ResetSignal().eq(reset),
+    ]
+
+
+class _Top(wiring.Component):
+    """A `Core` with flat ports (``m_axi_awaddr``), clock `aclk` and active-low `aresetn`."""
 
     def __init__(self, config: CoreConfig) -> None:
         self._core = Core(config)
@@ -39,16 +52,8 @@ class _Top(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = ClockDomain()
-        m.domains.unreset = ClockDomain(reset_less=True)
         m.submodules.core = core = self._core
-        reset = Signal(init=1)
-        m.d.unreset += reset.eq(~self.aresetn)
-        m.d.comb += [
-            ClockSignal().eq(self.aclk),
-            ClockSignal("unreset").eq(self.aclk),
-            ResetSignal().eq(reset),
-        ]
+        connect_clock(m, self.aclk, self.aresetn)
         for path, member, inner in core.signature.flatten(core):
             outer = getattr(self, "_".join(map(str, path)))
             if member.flow == wiring.In:
@@ -60,9 +65,8 @@ class _Top(wiring.Component):
 
 def emit(config: CoreConfig) -> str:
     """Verilog text of the core; top module `vitral_core`. Equal configurations give equal text."""
-    text = verilog.convert(_Top(config), name=TOP_NAME, emit_src=False, strip_internal_attrs=True)
-    _, _, body = text.partition("\n")  # the first line names the tool's version
-    body = _MEMORY_INIT.sub("", body)  # a line per row, all 0: nothing depends on them
+    body = verilog_text(_Top(config), TOP_NAME)
+    _, _, body = body.partition("\n")  # the first line names the tool's version
     settings = " ".join(f"{name}={value}" for name, value in config.to_dict().items())
     return (
         "// Vitral accelerator core. Generated; do not edit.\n"
@@ -70,6 +74,13 @@ def emit(config: CoreConfig) -> str:
         f"// digest {config.digest}\n"
         f"{body}"
     )
+
+
+def verilog_text(top: wiring.Component, name: str) -> str:
+    """Verilog of a design, without the lines, one per row, that set memories to 0: nothing
+    depends on them."""
+    text = verilog.convert(top, name=name, emit_src=False, strip_internal_attrs=True)
+    return _MEMORY_INIT.sub("", text)
 
 
 def emit_rtlil(config: CoreConfig) -> str:

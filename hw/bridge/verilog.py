@@ -1,14 +1,12 @@
 """Writes a core with its bridge and memory as one Verilog file, for simulators."""
 
-import re
-
-from amaranth import ClockDomain, ClockSignal, Module, ResetSignal, Signal
-from amaranth.back import verilog
+from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitral.config import CoreConfig
 from vitral.hw.bridge.system import SerialSystem
+from vitral.hw.verilog import connect_clock, verilog_text
 
 __all__ = ["SERIAL_TOP", "emit_serial"]
 
@@ -29,15 +27,9 @@ class _Top(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.domains.sync = ClockDomain()
-        m.domains.unreset = ClockDomain(reset_less=True)
         m.submodules.system = system = self._system
-        reset = Signal(init=1)
-        m.d.unreset += reset.eq(~self.aresetn)
+        connect_clock(m, self.aclk, self.aresetn)
         m.d.comb += [
-            ClockSignal().eq(self.aclk),
-            ClockSignal("unreset").eq(self.aclk),
-            ResetSignal().eq(reset),
             system.rx.eq(self.rx),
             self.tx.eq(system.tx),
             self.irq.eq(system.irq),
@@ -53,7 +45,4 @@ def emit_serial(config: CoreConfig, *, memory_bytes: int, bit_cycles: int, idle_
     system = SerialSystem(
         config, memory_bytes=memory_bytes, bit_cycles=bit_cycles, idle_cycles=idle_cycles
     )
-    text = verilog.convert(_Top(system), name=SERIAL_TOP, emit_src=False, strip_internal_attrs=True)
-    return re.sub(
-        r"^  initial begin\n(?:    \S+\[\d+\] = \d+'[a-z]\d+;\n)+  end\n", "", text, flags=re.M
-    )
+    return verilog_text(_Top(system), SERIAL_TOP)
