@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from vitral.compiler.ir import Graph, TensorType
 from vitral.compiler.ir.ops import AccelAdd, AccelConv2d, AccelOp, Op, Table
+from vitral.compiler.passes.rename import unused_name
 from vitral.compiler.passes.scaling import (
     Limits,
     Scaling,
@@ -153,9 +154,7 @@ def _bent(
 ) -> list[Op]:
     """A layer that clamps the codes at `zero`, and one that adds."""
     source, channels = op.inputs[0], types[op.output].shape[1]
-    clamped = f"{op.output}.clamped"
-    while clamped in types:
-        clamped += "_"
+    clamped = unused_name(f"{op.output}.clamped", types)
     types[clamped] = types[source]
     law = Table(
         name=op.name,

@@ -1,12 +1,19 @@
 """Replaces and renames values of a graph."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import replace
 
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import Op
 
-__all__ = ["redirect", "rename_value", "rewired"]
+__all__ = ["redirect", "rename_value", "rewired", "unused_name"]
+
+
+def unused_name(name: str, taken: Container[str]) -> str:
+    """The name itself, or with underscores behind it, so that it is none of `taken`."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def rewired(op: Op, names: Mapping[str, str]) -> Op:

@@ -7,7 +7,7 @@ import numpy as np
 
 from vitral.compiler.ir import Graph, Quant, TensorType
 from vitral.compiler.ir.ops import ChannelTable, FlipSign, Op, Pick, Table
-from vitral.compiler.passes.rename import rewired
+from vitral.compiler.passes.rename import rewired, unused_name
 
 __all__ = ["sign_activations"]
 
@@ -19,7 +19,7 @@ def sign_activations(graph: Graph) -> Graph:
     """
     flipped_inputs = [n for n in graph.inputs if graph.types[n].dtype == "uint8"]
     flipped_outputs = [n for n in graph.outputs if graph.types[n].dtype == "uint8"]
-    names = {n: _signed_name(graph, n) for n in (*flipped_inputs, *flipped_outputs)}
+    names = {n: unused_name(f"{n}.int8", graph.types) for n in (*flipped_inputs, *flipped_outputs)}
     first = [FlipSign(name=n, inputs=(n,), output=names[n]) for n in flipped_inputs]
     ops = [_signed_op(rewired(_signed_fill(graph, op), names), names) for op in graph.ops]
     last = [
@@ -31,13 +31,6 @@ def sign_activations(graph: Graph) -> Graph:
     types |= {n: graph.types[n] for n in (*graph.inputs, *graph.outputs)}
     constants = {n: _signed_array(a) for n, a in graph.constants.items()}
     return replace(graph, ops=(*first, *ops, *last), types=types, constants=constants)
-
-
-def _signed_name(graph: Graph, name: str) -> str:
-    signed = f"{name}.int8"
-    while signed in graph.types:
-        signed += "_"
-    return signed
 
 
 def _signed_type(type_: TensorType) -> TensorType:

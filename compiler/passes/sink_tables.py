@@ -6,6 +6,7 @@ import numpy as np
 
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import MaxPool, Op, Table
+from vitral.compiler.passes.rename import unused_name
 
 __all__ = ["sink_tables"]
 
@@ -31,9 +32,7 @@ def _sinks(graph: Graph, table: Table) -> bool:
 
 def _swapped(graph: Graph, table: Table, pool: MaxPool) -> Graph:
     """The maximum of x gets a name of its own; the table's result is gone."""
-    largest = f"{table.inputs[0]}.largest"
-    while largest in graph.types:
-        largest += "_"
+    largest = unused_name(f"{table.inputs[0]}.largest", graph.types)
     first = replace(pool, inputs=table.inputs, output=largest)
     then = replace(table, inputs=(largest,), output=pool.output)
     ops: list[Op] = []

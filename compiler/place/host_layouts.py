@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from vitral.compiler.ir import Graph, TensorType, infer
 from vitral.compiler.ir.ops import AccelConv2d, AccelOp, Conv2d, Op, Patches
+from vitral.compiler.passes.rename import unused_name
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 
@@ -92,7 +93,7 @@ def lay_out_images(graph: Graph, config: CoreConfig, layout: str = "auto") -> Gr
         if not isinstance(op, AccelConv2d) or taps == (1, 1):
             ops.append(op)
             continue
-        patches = _patches(graph, op, taps, _unused(f"{op.inputs[0]}.patches", types))
+        patches = _patches(graph, op, taps, unused_name(f"{op.inputs[0]}.patches", types))
         types[patches.output] = _patches_type(graph, patches)
         ops += [patches, _convolution(op, taps, patches.output)]
     return replace(graph, ops=tuple(ops), types=types)
@@ -199,9 +200,3 @@ def _windowed(weight: npt.NDArray[np.int16], taps: Taps) -> npt.NDArray[np.int16
     whole[:, :, : kernel[0], : kernel[1]] = weight
     split = whole.reshape(outputs, channels, left[0], taps[0], left[1], taps[1])
     return split.transpose(0, 3, 5, 1, 2, 4).reshape(outputs, -1, left[0], left[1])
-
-
-def _unused(name: str, types: dict[str, TensorType]) -> str:
-    while name in types:
-        name += "_"
-    return name

@@ -5,6 +5,7 @@ from dataclasses import replace
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.call import Call
 from vitral.compiler.ir.ops import Op
+from vitral.compiler.passes.rename import unused_name
 from vitral.compiler.placement.kernels import kernels
 from vitral.compiler.placement.rules import Rules
 
@@ -41,9 +42,7 @@ def place_calls(graph: Graph, rules: Rules) -> Graph:
 
 
 def _copy(value: str, source: str, target: str, types: dict) -> Call:
-    name = f"{value}.{target}"
-    while name in types:
-        name += "_"
+    name = unused_name(f"{value}.{target}", types)
     return Call(
         name=name,
         inputs=(value,),

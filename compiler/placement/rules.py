@@ -6,9 +6,10 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from vitral.compiler.ir import Graph, TensorType
+from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import Bounds, Conv2d, Op, Table
 from vitral.compiler.passes.law import code_bounds
+from vitral.compiler.passes.rename import unused_name
 from vitral.compiler.placement.kernels import kernels
 from vitral.errors import CompileError
 
@@ -104,7 +105,7 @@ def _parts(op: Op, graph: Graph, rules: Rules) -> list[Op]:
     here = rules.device_of([op.name, first])
     if all(rules.device_of([clamp]) in (None, here) for clamp in clamps):
         return [op]
-    inner = _fresh(f"{op.output}.unclamped", graph.types)
+    inner = unused_name(f"{op.output}.unclamped", graph.types)
     low, high = code_bounds(op.y_quant, op.bounds)
     codes = op.y_quant.codes()
     table = Table(
@@ -116,9 +117,3 @@ def _parts(op: Op, graph: Graph, rules: Rules) -> list[Op]:
     )
     open_ended: Bounds = ()
     return [replace(op, output=inner, bounds=open_ended), table]
-
-
-def _fresh(name: str, types: Mapping[str, TensorType]) -> str:
-    while name in types:
-        name += "_"
-    return name
