@@ -1,5 +1,6 @@
 """Instructions of the compute stage before their micro-ops have a place: `Call`, and its loops."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from vitral.compiler.codegen.changed import changed
@@ -10,7 +11,7 @@ from vitral.isa import Alu, Gemm, Uop, Window
 
 __all__ = ["Call", "Loop", "in_loops", "position_loops"]
 
-Insn = TypeVar("Insn", Gemm, Window)
+Insn = TypeVar("Insn", Gemm, Window, Alu)
 
 
 class Call(NamedTuple):
@@ -55,9 +56,12 @@ def position_loops(step: Step, y: Axis, x: Axis) -> list[Loop]:
     return [loop for loop in (outer, inner) if loop.count > 1]
 
 
-def in_loops(insn: Insn, loops: list[Loop]) -> Insn:
-    """The instruction with at most two loops, outermost first."""
-    outer, inner = ([Loop(1), Loop(1), *loops])[-2:]
+def in_loops(insn: Insn, loops: Sequence[Loop]) -> Insn:
+    """The instruction with at most two loops, outermost first; an ALU's have no weights."""
+    outer, inner = [Loop(1), Loop(1), *loops][-2:]
+    weights = (
+        {} if isinstance(insn, Alu) else {"wgt_factor_out": outer.wgt, "wgt_factor_in": inner.wgt}
+    )
     return changed(
         insn,
         iter_out=outer.count,
@@ -66,6 +70,5 @@ def in_loops(insn: Insn, loops: list[Loop]) -> Insn:
         dst_factor_in=inner.dst,
         src_factor_out=outer.src,
         src_factor_in=inner.src,
-        wgt_factor_out=outer.wgt,
-        wgt_factor_in=inner.wgt,
+        **weights,
     )

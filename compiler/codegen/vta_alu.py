@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from vitral.compiler.codegen.calls import Call, Loop
-from vitral.compiler.codegen.changed import changed
+from vitral.compiler.codegen.calls import Call, Loop, in_loops
 from vitral.config import CoreConfig
 from vitral.isa import Alu, AluOp, Gemm, InstructionSet, Uop
 
-__all__ = ["alu_call", "alu_immediate", "alu_uop", "reset_call", "with_loops"]
+__all__ = ["alu_call", "alu_immediate", "alu_uop", "reset_call"]
 
 _NOTHING = slice(0, 0)
 
@@ -37,22 +36,8 @@ def alu_call(
 ) -> Call:
     """acc[dst] = op(acc[dst], acc[src]); dst starts with `elements` and src at `other`."""
     uops = (alu_uop(elements.start, other, config),)
-    insn = with_loops(Alu(alu_opcode=op), loops)
+    insn = in_loops(Alu(alu_opcode=op), loops)
     return Call(insn, uops, 0, 1, inp=_NOTHING, wgt=_NOTHING, acc=elements)
-
-
-def with_loops(insn: Alu, loops: Sequence[Loop]) -> Alu:
-    """The instruction with at most two loops, outermost first."""
-    outer, inner = [Loop(1), Loop(1), *loops][-2:]
-    return changed(
-        insn,
-        iter_out=outer.count,
-        iter_in=inner.count,
-        dst_factor_out=outer.dst,
-        dst_factor_in=inner.dst,
-        src_factor_out=outer.src,
-        src_factor_in=inner.src,
-    )
 
 
 def alu_uop(dst: int, src: int, config: CoreConfig) -> Uop:

@@ -8,8 +8,8 @@ whatever it holds.
 from collections.abc import Iterator
 
 from vitral.compiler.codegen.acc_loads import AccLoad, LoadChunk
-from vitral.compiler.codegen.calls import Call, Loop
-from vitral.compiler.codegen.vta_alu import alu_immediate, alu_uop, reset_call, with_loops
+from vitral.compiler.codegen.calls import Call, Loop, in_loops
+from vitral.compiler.codegen.vta_alu import alu_immediate, alu_uop, reset_call
 from vitral.compiler.schedule.geometry import Axis, Span, blocks_of, split
 from vitral.compiler.schedule.layer_plan import LayerPlan
 from vitral.compiler.schedule.steps import Run, Step
@@ -80,7 +80,7 @@ def _raised(
     (row, rows), (col, cols) = where
     width, plane = step.tile.cols[1], step.tile.positions
     loops = [Loop(rows, width, strides[0] * step.input.pitch), Loop(cols, 1, strides[1])]
-    insn = with_loops(Alu(alu_opcode=AluOp.MAX), loops)
+    insn = in_loops(Alu(alu_opcode=AluOp.MAX), loops)
     uops = [
         alu_uop(
             step.acc + block * plane + row * width + col, first + block * step.input.plane, config

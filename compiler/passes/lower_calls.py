@@ -11,7 +11,7 @@ from vitral.compiler.ir.ops import Concat, Op, Reshape
 from vitral.compiler.ir.vta import VtaOp
 from vitral.compiler.passes.eliminate_dead import eliminate_dead
 from vitral.compiler.passes.simplify_views import simplify_views
-from vitral.compiler.passes.vta_chains import Chain, Chains
+from vitral.compiler.passes.vta_chains import Chain, Chains, image_shape
 from vitral.compiler.passes.vta_pools import pool_layer
 from vitral.compiler.passes.vta_posts import vta_posts
 from vitral.compiler.schedule.vta_layer import AddTensor, Post, VtaConv, VtaLayer
@@ -117,7 +117,7 @@ class _Lowering:
     def _add_chain(self, cast: Call, chain: Chain, posts: tuple[Post, ...]) -> None:
         """The layer on images, with views around it where values have no plane."""
         source = self._as_image(chain.source, chain.source_shape)
-        out_shape = _image(self._types[cast.output].shape)
+        out_shape = image_shape(self._types[cast.output].shape)
         posts = tuple(
             AddTensor(self._as_image(one.source, out_shape), one.shift)
             if isinstance(one, AddTensor)
@@ -165,8 +165,3 @@ class _Lowering:
             name = f"{stem}{number}"
         self._types[name] = TensorType(shape, "int8")
         return name
-
-
-def _image(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
-    n, c, h, w = (*shape, 1, 1)[:4]
-    return n, c, h, w

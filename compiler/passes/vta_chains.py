@@ -93,7 +93,7 @@ class Chains:
         type_ = self._graph.types[name]
         if type_.dtype != "int8" or len(type_.shape) not in (2, 4) or self._is_constant(name):
             return None
-        shape = _image(type_.shape)
+        shape = image_shape(type_.shape)
         return Chain(
             name=cast.name,
             source=name,
@@ -124,7 +124,7 @@ class Chains:
         return Chain(
             name=op.name,
             source=source,
-            source_shape=_image(self._graph.types[source].shape),
+            source_shape=image_shape(self._graph.types[source].shape),
             weight=weight,
             values=_sums(weight),
             macs=results * int(np.prod(weight.shape[1:])),
@@ -142,7 +142,7 @@ class Chains:
             return None
         source, weight = operands
         image = self._unflattened(source)
-        shape = _image(self._graph.types[image].shape)
+        shape = image_shape(self._graph.types[image].shape)
         return Chain(
             name=op.name,
             source=image,
@@ -228,6 +228,7 @@ def _per_channel(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray
     return array.reshape(-1) if whole == wanted else None
 
 
-def _image(shape: tuple[int, ...]) -> Shape:
+def image_shape(shape: tuple[int, ...]) -> Shape:
+    """(N, C, H, W) of an image, or of rows (N, C) as images of one pixel."""
     n, c, h, w = (*shape, 1, 1)[:4]
     return n, c, h, w
