@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from vitral.compiler.ir.rounding import FixedPoint, Thresholds, Weighted
+from vitral.compiler.ir.rounding import FixedPoint, Thresholds
 from vitral.compiler.ir.types import Quant, TensorType
 from vitral.compiler.schedule.layer import ChannelParams
 
@@ -27,7 +27,6 @@ __all__ = [
     "Concat",
     "Conv2d",
     "Dequantize",
-    "FixedPoint",
     "FlipSign",
     "FloatOp",
     "Interpolate",
@@ -40,9 +39,7 @@ __all__ = [
     "Requantizing",
     "Reshape",
     "Table",
-    "Thresholds",
     "Transpose",
-    "Weighted",
 ]
 
 Bounds = tuple[tuple[float, float], ...]

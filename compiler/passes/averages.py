@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vitral.compiler.ir import Quant
-from vitral.compiler.ir.ops import AveragePool, Thresholds
+from vitral.compiler.ir.ops import AveragePool
+from vitral.compiler.ir.rounding import Thresholds
 from vitral.compiler.passes.law import code_bounds
 from vitral.runtime.cpu.windows import window_counts
 

@@ -7,14 +7,8 @@ import numpy.typing as npt
 
 from vitral.arithmetic import requantize
 from vitral.compiler.ir import Graph
-from vitral.compiler.ir.ops import (
-    AccelConv2d,
-    AccelMaxPool2d,
-    AveragePool,
-    MaxPool,
-    Op,
-    Weighted,
-)
+from vitral.compiler.ir.ops import AccelConv2d, AccelMaxPool2d, AveragePool, MaxPool, Op
+from vitral.compiler.ir.rounding import Weighted
 from vitral.compiler.passes.averages import average_thresholds
 from vitral.compiler.passes.scaling import Limits, find_weighted
 from vitral.compiler.schedule.layer import ChannelParams

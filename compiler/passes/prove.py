@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from vitral.arithmetic import requantize
 from vitral.compiler.ir import Graph
-from vitral.compiler.ir.ops import AccelConv2d, Conv2d, FixedPoint, Op
+from vitral.compiler.ir.ops import AccelConv2d, Conv2d, Op
+from vitral.compiler.ir.rounding import FixedPoint
 from vitral.compiler.passes.law import (
     centred_weight,
     code_bounds,

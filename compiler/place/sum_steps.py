@@ -14,12 +14,12 @@ from vitral.compiler.ir.ops import (
     AveragePool,
     Binary,
     Conv2d,
-    FixedPoint,
     MatMul,
     Op,
     Requantizing,
     Table,
 )
+from vitral.compiler.ir.rounding import FixedPoint
 from vitral.compiler.passes.law import binary_codes, centred_weight, code_bounds, law_multiplier
 from vitral.compiler.place.step_writer import StepWriter
 from vitral.compiler.place.value_steps import affine

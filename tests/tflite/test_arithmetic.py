@@ -18,7 +18,8 @@ from vitral.compiler.frontends.tflite.fixed_point import (
     round_half_away,
 )
 from vitral.compiler.ir import Graph, Quant, TensorType
-from vitral.compiler.ir.ops import AccelConv2d, AveragePool, Weighted
+from vitral.compiler.ir.ops import AccelConv2d, AveragePool
+from vitral.compiler.ir.rounding import Weighted
 from vitral.compiler.passes.lower_pools import lower_pools
 from vitral.isa import Rounding
 

@@ -13,7 +13,8 @@ from vitral.compiler.frontends.tflite.fixed_point import (
 from vitral.compiler.frontends.tflite.scope import Scope, hint
 from vitral.compiler.frontends.tflite.windows import Windows, read_windows
 from vitral.compiler.ir import Quant
-from vitral.compiler.ir.ops import Bounds, Conv2d, FixedPoint, Reshape
+from vitral.compiler.ir.ops import Bounds, Conv2d, Reshape
+from vitral.compiler.ir.rounding import FixedPoint
 from vitral.isa import Rounding
 
 __all__ = ["OPERATORS"]

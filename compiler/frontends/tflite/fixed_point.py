@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from vitral.arithmetic import requantize
 from vitral.compiler.ir import Quant
-from vitral.compiler.ir.ops import Bounds, Thresholds
+from vitral.compiler.ir.ops import Bounds
+from vitral.compiler.ir.rounding import Thresholds
 from vitral.isa import Rounding
 
 __all__ = [

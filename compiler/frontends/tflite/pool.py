@@ -15,7 +15,8 @@ from vitral.compiler.frontends.tflite.fixed_point import (
 from vitral.compiler.frontends.tflite.scope import Scope
 from vitral.compiler.frontends.tflite.windows import read_windows
 from vitral.compiler.ir import Quant
-from vitral.compiler.ir.ops import AveragePool, MaxPool, Reshape, Table, Weighted
+from vitral.compiler.ir.ops import AveragePool, MaxPool, Reshape, Table
+from vitral.compiler.ir.rounding import Weighted
 from vitral.isa import Rounding
 from vitral.runtime.cpu.windows import window_counts
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from vitral.compiler.ir import ops, vta
 from vitral.compiler.ir.operators import OPERATORS
-from vitral.compiler.ir.ops import FixedPoint, Op, Thresholds, Weighted
+from vitral.compiler.ir.ops import Op
+from vitral.compiler.ir.rounding import FixedPoint, Thresholds, Weighted
 from vitral.compiler.ir.types import Quant
 from vitral.compiler.schedule.layer import ChannelParams
 from vitral.compiler.schedule.vta_layer import (
