@@ -19,7 +19,7 @@ from vitral.compiler.schedule.segment import schedule_segment
 from vitral.config import CoreConfig
 from vitral.errors import CompileError
 from vitral.isa import Profile
-from vitral.runtime.module import CpuStep, Module, Segment, TensorInfo
+from vitral.runtime.module import TOGETHER, CpuStep, Module, Segment, TensorInfo
 
 __all__ = ["OnCpu", "Plan", "assemble", "plan"]
 
@@ -141,7 +141,7 @@ def _program(
 def _named(segment: Segment, kernels: Mapping[str, str]) -> Segment:
     """The segment whose layers have the names of their kernels; two together have both."""
     layers = tuple(
-        replace(layer, kernel=" + ".join(kernels.get(n, n) for n in layer.name.split(" + ")))
+        replace(layer, kernel=TOGETHER.join(kernels.get(n, n) for n in layer.names))
         for layer in segment.layers
     )
     return replace(segment, layers=layers)

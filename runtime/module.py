@@ -22,12 +22,15 @@ __all__ = [
     "CpuStep",
     "Layer",
     "Module",
+    "TOGETHER",
     "Segment",
     "Step",
     "TensorInfo",
 ]
 
 
+TOGETHER = " + "
+"""Between the names of two layers that run together."""
 _ONNX_NAMES = {"float32": "float", "float64": "double"}
 
 
@@ -103,6 +106,11 @@ class Layer:
     read_bytes: int
     write_bytes: int
     kernel: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the layers that the record is about: two that run together have one."""
+        return tuple(self.name.split(TOGETHER))
 
 
 @dataclass(frozen=True, kw_only=True)

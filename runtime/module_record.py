@@ -95,10 +95,7 @@ def _check_image(image: dict[int, npt.NDArray], arena_bytes: int) -> None:
 
 def _step_record(step: Step) -> Record:
     if isinstance(step, Segment):
-        record = {"kind": "segment"} | asdict(step)
-        if step.profile == "vitral":
-            del record["profile"]  # as all segments were before there was another one
-        return record
+        return {"kind": "segment"} | asdict(step)
     plain = replace(step, attributes={})
     return {"kind": "cpu"} | asdict(plain) | {"attributes": dict(step.attributes)}
 

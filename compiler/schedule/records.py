@@ -8,7 +8,7 @@ from vitral.compiler.schedule.layer import AccelLayer, AddLayer, ConvLayer, Pool
 from vitral.compiler.schedule.plan import LayerPlan
 from vitral.compiler.schedule.vta_layer import VtaConv
 from vitral.config import PARAM_LANE_BYTES
-from vitral.runtime.module import Layer
+from vitral.runtime.module import TOGETHER, Layer
 
 __all__ = ["layer_records"]
 
@@ -35,8 +35,8 @@ def layer_records(plans: Sequence[LayerPlan], lasts: Sequence[int]) -> list[Laye
 def _together(first: Layer, second: Layer) -> Layer:
     """Two layers whose instructions alternate."""
     return Layer(
-        name=f"{first.name} + {second.name}",
-        op=f"{first.op} + {second.op}",
+        name=TOGETHER.join((first.name, second.name)),
+        op=TOGETHER.join((first.op, second.op)),
         macs=first.macs + second.macs,
         first=first.first,
         last=max(first.last, second.last),

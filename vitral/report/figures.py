@@ -18,6 +18,7 @@ from vitral.isa import Stage
 from vitral.program.timeline import TRAFFIC_CYCLES
 from vitral.report.memory_map import KINDS, Area
 from vitral.report.run import ReportRun, stage_shares
+from vitral.runtime.module import TOGETHER
 from vitral.runtime.profile import LayerProfile
 
 __all__ = ["memory_figure", "roofline_figure", "stall_figure", "timeline_figure", "usage_figure"]
@@ -220,7 +221,7 @@ def _layer_row(axes: Axes, run: ReportRun) -> None:
 
 def _short(name: str) -> str:
     """A layer's name in two lines; of layers that run together the first one's."""
-    first, *others = name.split(" + ")
+    first, *others = name.split(TOGETHER)
     return first.replace(".", "\n", 1) + (" +" if others else "")
 
 
