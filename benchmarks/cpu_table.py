@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vitral.bench.networks import sample_feeds
 from vitral.bench.yardstick import numpy_workload
 from vitral.compiler.assemble import assemble
 from vitral.compiler.ir import Graph
@@ -29,7 +30,7 @@ from vitral.config import CoreConfig
 from vitral.runtime.module import Module
 from vitral.runtime.profile import LayerProfile
 from vitral.runtime.session import Session
-from vitral.zoo import build, sample_input
+from vitral.zoo import build
 
 NETWORKS = ("squeezenet11", "mobilenetv1", "resnet8", "ds-cnn", "resnet18")
 RUNS = 5
@@ -56,9 +57,9 @@ def main() -> int:
     for name in options.networks:
         print(f"{name} ...", file=sys.stderr)
         lowered = lower(import_model(build(name)))
-        feeds = {name: _image(lowered.types[name].shape) for name in lowered.inputs}
         for graph in (on_host(lowered), lowered):
             placed = Placed(graph, assemble(graph, CoreConfig(), lambda doing: None))
+            feeds = sample_feeds(placed.module)
             for key, pairs in measure(placed, feeds).items():
                 samples[key] += pairs
             samples[LAUNCH] += launches(placed.module, feeds)
@@ -113,11 +114,6 @@ def launches(module: Module, feeds: dict[str, np.ndarray]) -> list[tuple[int, fl
             for entry in session.profile()
             if entry.device == "null" and entry.seconds
         ]
-
-
-def _image(shape: tuple[int, ...]) -> np.ndarray:
-    n, c, h, w = (*shape, 1, 1)[:4]
-    return sample_input((n, c, h, w)).reshape(shape)
 
 
 def _layout_size(module: Module, name: str) -> int:

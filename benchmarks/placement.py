@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 import vitral
+from vitral.bench.networks import sample_feeds
 from vitral.compiler.assemble import assemble
+from vitral.compiler.ir import Graph
 from vitral.compiler.pipeline import import_model, lower
 from vitral.compiler.placement.auto import (
     DEFAULT_CLOCK_MHZ,
     PLACES,
-    Estimate,
     Rates,
     estimate,
     place_graph,
@@ -28,7 +29,7 @@ from vitral.compiler.placement.auto import (
 from vitral.compiler.placement.costs import CpuTable, default_table
 from vitral.config import CoreConfig
 from vitral.runtime.profile import LayerProfile
-from vitral.zoo import build, sample_input
+from vitral.zoo import build
 
 NETWORKS = ("ds-cnn", "resnet8", "squeezenet11")
 RUNS = 5
@@ -56,21 +57,20 @@ def record(name: str, rates: Rates, device: str) -> dict[str, Any]:
     """A network's placements, and whether the model and the measurement rank them alike."""
     print(f"{name} ...", file=sys.stderr)
     graph = lower(import_model(build(name)))
-    feeds = {value: _image(graph.types[value].shape) for value in graph.inputs}
     places = {}
     outputs = []
     for place in PLACES:
-        expected: dict[int, Estimate] = {}
+        graphs: dict[int, Graph] = {}
 
-        def built(placed, expected=expected):
+        def built(placed: Graph, graphs: dict[int, Graph] = graphs) -> vitral.Module:
             module = assemble(placed, CoreConfig(), lambda doing: None)
-            expected[id(module)] = estimate(placed, module, rates)
+            graphs[id(module)] = placed
             return module
 
         module = place_graph(graph, CoreConfig(), place, rates, built)
-        results, seconds = measured(module, feeds, device)
+        results, seconds = measured(module, sample_feeds(module), device)
         outputs.append(results)
-        model = expected[id(module)]
+        model = estimate(graphs[id(module)], module, rates)
         places[place] = {
             "programs": len(module.segments),
             "model_ms": {
@@ -118,11 +118,6 @@ def measured(
         if entries[0].device == "cpu"
     )
     return results, cycles / CLOCK + host
-
-
-def _image(shape: tuple[int, ...]) -> np.ndarray:
-    n, c, h, w = (*shape, 1, 1)[:4]
-    return sample_input((n, c, h, w)).reshape(shape)
 
 
 if __name__ == "__main__":

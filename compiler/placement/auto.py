@@ -1,11 +1,11 @@
 """Where each operator of a lowered graph runs: all on one side, or what takes the least time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import ceil, inf, prod
 
-from vitral.compiler.cycles import layer_cycles, predict_segment
+from vitral.compiler.cycles import Prediction, layer_cycles, predict_segment
 from vitral.compiler.ir import Graph
 from vitral.compiler.ir.ops import AccelOp, Concat, Op
 from vitral.compiler.place.concats import by_address
@@ -85,16 +85,18 @@ def place_cheapest(graph: Graph, config: CoreConfig, rates: Rates, build: Build)
     Operators that were given a device stay there.
     """
     widest = build(graph)
-    there = split(
-        _items(graph, config, widest, rates), _copies(graph, config, rates), graph.outputs
-    )
+    predictions = _predictions(widest)
+    items = _items(graph, config, _layer_seconds(graph, widest, predictions, rates.clock), rates)
+    there = split(items, _copies(graph, config, rates), graph.outputs)
     chosen = _with_host(graph, lambda op: op.output not in there)
-    candidates = [(graph, widest)]
+    candidates = [(_estimated(graph, widest, predictions, rates).total, widest)]
+    tried = {_placed(graph)}
     for other in (chosen, on_host(graph)):
-        if all(_placed(other) != _placed(known) for known, _ in candidates):
-            candidates.append((other, build(other)))
-    _, module = min(candidates, key=lambda pair: estimate(*pair, rates).total)
-    return module
+        if _placed(other) not in tried:
+            module = build(other)
+            candidates.append((estimate(other, module, rates).total, module))
+            tried.add(_placed(other))
+    return min(candidates, key=lambda pair: pair[0])[1]
 
 
 def estimate(graph: Graph, module: Module, rates: Rates) -> Estimate:
@@ -105,7 +107,18 @@ def estimate(graph: Graph, module: Module, rates: Rates) -> Estimate:
     graph : Graph
         What `module` was built from; layers that its core refused count as the host's.
     """
-    cycles = sum(predict_segment(module, segment).cycles for segment in module.segments)
+    return _estimated(graph, module, _predictions(module), rates)
+
+
+def _predictions(module: Module) -> list[Prediction]:
+    """Of each program."""
+    return [predict_segment(module, segment) for segment in module.segments]
+
+
+def _estimated(
+    graph: Graph, module: Module, predictions: Sequence[Prediction], rates: Rates
+) -> Estimate:
+    cycles = sum(prediction.cycles for prediction in predictions)
     moved = [tensor for segment in module.segments for tensor in _tensors(segment)]
     copies = sum(rates.table.seconds(COPY, _bytes(tensor, module.config)) for tensor in moved)
     layouts = [
@@ -127,7 +140,7 @@ def _tensors(segment: Segment) -> chain[ArenaTensor]:
 
 
 def _host_ops(graph: Graph, module: Module) -> list[Op]:
-    layers = {name for segment in module.segments for name in _layer_names(segment)}
+    layers = {n for segment in module.segments for layer in segment.layers for n in layer.names}
     joined = by_address(graph, module.config)
     return [
         op
@@ -136,13 +149,8 @@ def _host_ops(graph: Graph, module: Module) -> list[Op]:
     ]
 
 
-def _layer_names(segment: Segment) -> list[str]:
-    """Names of the layers; two that run together have one entry."""
-    return [name for layer in segment.layers for name in layer.name.split(" + ")]
-
-
-def _items(graph: Graph, config: CoreConfig, widest: Module, rates: Rates) -> list[Item]:
-    seconds = _layer_seconds(graph, widest, rates.clock)
+def _items(graph: Graph, config: CoreConfig, seconds: dict[str, float], rates: Rates) -> list[Item]:
+    """`seconds` are the accelerator's, by the node's name."""
     joined = by_address(graph, config)
     return [
         Item(
@@ -167,15 +175,16 @@ def _accelerator_seconds(op: Op, seconds: dict[str, float], joined: set[str]) ->
     return seconds.get(op.name, inf)
 
 
-def _layer_seconds(graph: Graph, module: Module, clock: float) -> dict[str, float]:
+def _layer_seconds(
+    graph: Graph, module: Module, predictions: Sequence[Prediction], clock: float
+) -> dict[str, float]:
     """Seconds of an operator by its node's name; those of two layers in one in equal parts."""
     share: dict[str, float] = {}
-    for segment in module.segments:
-        cycles = layer_cycles(module, segment, predict_segment(module, segment))
+    for segment, prediction in zip(module.segments, predictions, strict=True):
+        cycles = layer_cycles(module, segment, prediction)
         for layer, spent in zip(segment.layers, cycles, strict=True):
-            names = layer.name.split(" + ")
-            for name in names:
-                share[name] = share.get(name, 0.0) + spent / clock / len(names)
+            for name in layer.names:
+                share[name] = share.get(name, 0.0) + spent / clock / len(layer.names)
     counts: dict[str, int] = {}
     for op in graph.ops:
         counts[op.name] = counts.get(op.name, 0) + isinstance(op, AccelOp)
