@@ -86,7 +86,7 @@ def _connected(net: Network, section: Section) -> str:
         x = net.graph.call("nn.batch_flatten", x, name=f"{name}.flat")
     made = net.graph.call("nn.dense", x, weight, name=name, units=outputs)
     if section.flag("batch_normalize"):
-        made = _normalized(net, section, made, bias, name)
+        made = _batch_norm(net, made, bias, _norms(net, section, outputs), name)
     else:
         made = net.graph.call("nn.bias_add", made, bias, name=f"{name}.bias", axis=1)
     return _activated(net, section, made, name)
@@ -97,16 +97,13 @@ def _offsets(net: Network, section: Section, filters: int) -> Callable[[str, str
     bias = net.weights.take((filters,), section.where)
     if not section.flag("batch_normalize"):
         return lambda made, name: net.graph.call("nn.bias_add", made, bias, name=f"{name}.bias")
-    norms = [net.weights.take((filters,), section.where) for _ in range(3)]
+    norms = _norms(net, section, filters)
     return lambda made, name: _batch_norm(net, made, bias, norms, name)
 
 
-def _normalized(
-    net: Network, section: Section, made: str, bias: npt.NDArray[np.float32], name: str
-) -> str:
-    shape = bias.shape
-    norms = [net.weights.take(shape, section.where) for _ in range(3)]
-    return _batch_norm(net, made, bias, norms, name)
+def _norms(net: Network, section: Section, channels: int) -> list[npt.NDArray[np.float32]]:
+    """Gamma, mean and variance."""
+    return [net.weights.take((channels,), section.where) for _ in range(3)]
 
 
 def _batch_norm(
