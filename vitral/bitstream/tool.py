@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
 from vitral.errors import BitstreamError
@@ -30,7 +31,7 @@ class Tool:
         Variables of the environment that name its installation, with the place of the program in
         it.
     folders : tuple
-        Patterns of folders where installers put it; of several the last by name.
+        Patterns of folders where installers put it, ~ for the user's; of several the last by name.
     """
 
     program: str
@@ -57,10 +58,9 @@ class Tool:
             if root and (path := Path(root, inside, self.program)).is_file():
                 return str(path)
         for pattern in self.folders:
-            root, _, rest = pattern.lstrip("/").partition("/")
-            places = sorted(Path(f"/{root}").glob(f"{rest}/{self.program}"))
+            places = sorted(glob(os.path.expanduser(f"{pattern}/{self.program}")))
             if places:
-                return str(places[-1])
+                return places[-1]
         return None
 
 

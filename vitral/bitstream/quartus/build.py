@@ -19,7 +19,7 @@ QUARTUS = Tool(
     folders=(
         "/opt/intelFPGA*/*/quartus/bin",
         "/opt/altera*/*/quartus/bin",
-        "/root/intelFPGA*/*/quartus/bin",
+        "~/intelFPGA*/*/quartus/bin",
     ),
 )
 LOG = "quartus.log"
